@@ -1,0 +1,72 @@
+# demo   the whole story on a sample database          (installs what it needs into .venv)
+# test   lint, types, and every test                   (and the tools the tests look through)
+# lint   ruff and mypy alone
+# bench  measure, and write docs/benchmarks.md
+# docs   run every command of the README again and write its output there
+# clean  remove what the above made
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# The command that shows a tool is there, and the distribution's package that brings it.
+TOOLS := xmllint:libxml2-utils unzip:unzip sqlite3:sqlite3
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench docs clean tools
+
+help:
+	@sed -n 's/^# \([a-z]* .*\)/  make \1/p' Makefile
+
+demo: $(VENV)/installed
+	$(BIN)/muniment demo
+
+test: tools lint
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python bench/run.py
+
+docs: $(VENV)/installed-dev
+	$(BIN)/python tests/cli/transcripts.py README.md
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: installing is repeated only when pyproject.toml changed.
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Muniment needs Python 3.11 or newer; name one with: make PYTHON=python3.12 …"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "Python cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
+
+$(VENV)/installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[duckdb]'
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/installed
+
+tools:
+	@missing=; \
+	for tool in $(TOOLS); do \
+	  command -v "$${tool%%:*}" >/dev/null || missing="$$missing $${tool##*:}"; \
+	done; \
+	[ -z "$$missing" ] && exit 0; \
+	if ! command -v apt-get >/dev/null; then \
+	  echo "The tests need these tools; please install:$$missing"; exit 1; \
+	fi; \
+	if [ "$$(id -u)" = 0 ]; then as_root=; \
+	elif command -v sudo >/dev/null; then as_root=sudo; \
+	else echo "The tests need these packages; as root: apt-get install$$missing"; exit 1; fi; \
+	echo "installing$$missing"; \
+	$$as_root apt-get update -qq && \
+	  $$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y $$missing >/dev/null

@@ -1,0 +1,237 @@
+"""The steps of the benchmark: what is run, and which goal its result has to meet."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+import micro
+from data import Shop, make_shop
+from measure import Command, Failed, Timing, muniment, rounds, run, shell
+from report import Result
+
+__all__ = ["STEPS", "Bench", "run_steps"]
+
+ROWS_PER_SECOND = 300_000
+SERIALISED, PARSED = 120, 70  # MB/s of XML on one core
+MEMORY = 500_000_000
+GROWTH = 1.15  # of the peak between the sizes; what an allocator's whims may make of an equal need
+
+
+class Bench:
+    """The shops of both sizes, and each group of commands run at most once per size."""
+
+    def __init__(self, data: Path, work: Path, rows: int, count: int) -> None:
+        self.large, self.small = rows, max(rows // 10, 1)
+        self.timings: list[tuple[int, Timing]] = []
+        self._work, self._count = work, count
+        self.shop: Callable[[int], Shop] = cache(lambda rows: _announced_shop(data, rows))
+        self.leaving = cache(self._leaving)
+        self.returning = cache(self._returning)
+
+    def file(self, rows: int, suffix: str) -> Path:
+        """Where an output goes."""
+        return self._work / f"{rows}{suffix}"
+
+    def archive(self, rows: int) -> Path:
+        """Return the archive of the SQLite shop, made now unless an earlier step did."""
+        path = self.file(rows, ".siard")
+        if not path.exists():
+            run(muniment("archive", "archive", url("sqlite", self.shop(rows).sqlite), str(path)))
+        return path
+
+    def timed(self, rows: int, commands: list[Command]) -> dict[str, Timing]:
+        """Run the commands side by side, and remember how long they took."""
+        best = rounds(commands, self._count)
+        self.timings += [(rows, timing) for timing in best.values()]
+        return best
+
+    def prove(self, archive: Path, database: str) -> None:
+        """Fail unless a database is equal to an archive."""
+        run(muniment("is it equal?", "compare", str(archive), database))
+
+    def _leaving(self, rows: int) -> dict[str, Timing]:
+        """Out of SQLite: the dump, the archive, and the comparison of archive and database."""
+        database, path = self.shop(rows).sqlite, self.file(rows, ".siard")
+        dump = self.file(rows, ".sql.gz")
+        line = f"sqlite3 {_quoted(database)} .dump | gzip -1 > {_quoted(dump)}"
+        commands = [
+            shell(DUMP, line, dump),
+            muniment(ARCHIVE, "archive", url("sqlite", database), str(path), makes=path),
+            muniment(COMPARE, "compare", url("sqlite", database), str(path)),
+        ]
+        return self.timed(rows, commands)
+
+    def _returning(self, rows: int) -> dict[str, Timing]:
+        """Back into SQLite, from the dump and from the archive."""
+        self.leaving(rows)
+        archive, dump = self.file(rows, ".siard"), self.file(rows, ".sql.gz")
+        loaded, restored = self.file(rows, ".loaded.db"), self.file(rows, ".restored.db")
+        line = f"zcat {_quoted(dump)} | sqlite3 {_quoted(loaded)}"
+        target = url("sqlite", restored)
+        commands = [
+            shell(LOAD, line, loaded),
+            muniment(RESTORE, "restore", str(archive), target, makes=restored),
+        ]
+        best = self.timed(rows, commands)
+        self.prove(archive, target)
+        loaded.unlink()
+        restored.unlink()
+        return best
+
+
+DUMP, LOAD = "sqlite3 .dump | gzip -1", "zcat | sqlite3"
+ARCHIVE, COMPARE = "archive sqlite", "compare sqlite"
+RESTORE = "restore sqlite"
+
+
+def url(scheme: str, path: Path) -> str:
+    """Name a database file as the command line wants it."""
+    return f"{scheme}:///{quote(str(path))}"
+
+
+def run_steps(bench: Bench, names: Iterable[str]) -> Iterator[Result]:
+    """Yield the results of the named steps; one that fails does not stop the others."""
+    for name in names:
+        print(name, file=sys.stderr)
+        try:
+            yield from STEPS[name](bench)
+        except Failed as failure:
+            print(f" failed: {failure}", file=sys.stderr)
+            yield Result(name, f"failed: {failure}", met=False)
+
+
+def _archive(bench: Bench) -> Iterator[Result]:
+    timings = bench.leaving(bench.large)
+    yield _rate("SQLite → SIARD", bench.large, timings[ARCHIVE])
+    yield _against("SQLite → SIARD", timings[ARCHIVE], timings[DUMP], 1.0)
+
+
+def _compare(bench: Bench) -> Iterator[Result]:
+    timings = bench.leaving(bench.large)
+    yield _against("compare SQLite with SIARD", timings[COMPARE], timings[ARCHIVE], 1.0)
+
+
+def _restore(bench: Bench) -> Iterator[Result]:
+    timings = bench.returning(bench.large)
+    yield _against("SIARD → SQLite", timings[RESTORE], timings[LOAD], 2.0)
+
+
+def _duckdb_archive(bench: Bench) -> Iterator[Result]:
+    path = bench.file(bench.large, ".duckdb.siard")
+    source = url("duckdb", bench.shop(bench.large).duckdb)
+    command = muniment("archive duckdb", "archive", source, str(path), makes=path)
+    timings = bench.timed(bench.large, [command])
+    path.unlink()
+    yield _rate("DuckDB → SIARD", bench.large, timings[command.name])
+
+
+def _duckdb_restore(bench: Bench) -> Iterator[Result]:
+    archive, path = bench.archive(bench.large), bench.file(bench.large, ".restored.duckdb")
+    target = url("duckdb", path)
+    command = muniment("restore duckdb", "restore", str(archive), target, makes=path)
+    timings = bench.timed(bench.large, [command])
+    yield _rate("SIARD → DuckDB", bench.large, timings[command.name])
+    bench.prove(archive, target)
+    path.unlink()
+
+
+def _serialise(bench: Bench) -> Iterator[Result]:
+    speed = micro.serialise(url("sqlite", bench.shop(bench.large).sqlite))
+    yield _speed("batches → row XML, one core", speed, SERIALISED)
+
+
+def _parse(bench: Bench) -> Iterator[Result]:
+    archive = bench.archive(bench.large)
+    speed = micro.parse_fast(archive, url("sqlite", bench.shop(bench.large).sqlite))
+    yield _speed("row XML → batches, one core", speed, PARSED)
+    yield _speed("the same, exact parser", micro.parse_exactly(archive), None)
+
+
+def _scale(bench: Bench) -> Iterator[Result]:
+    sizes = bench.small, bench.large
+    both = [{**bench.leaving(rows), **bench.returning(rows)} for rows in sizes]
+    for name in (ARCHIVE, RESTORE, COMPARE):
+        yield _time_per_row(name, sizes, (both[0][name], both[1][name]))
+    for name in (ARCHIVE, RESTORE, COMPARE):
+        yield _peak_memory(name, sizes, (both[0][name], both[1][name]))
+
+
+def _compression(bench: Bench) -> Iterator[Result]:
+    rows, source = bench.small, url("sqlite", bench.shop(bench.small).sqlite)
+    commands = []
+    for level in ("fast", "strong", "none"):
+        path = bench.file(rows, f".{level}.siard")
+        arguments = ["archive", source, str(path), "--compression", level]
+        commands.append(muniment(f"archive sqlite --compression {level}", *arguments, makes=path))
+    fast, *others = bench.timed(rows, commands).values()
+    yield Result(f"{fast.name}, {rows:,} rows", _size_and_time(fast))
+    for timing in others:
+        ratio = timing.seconds / fast.seconds
+        step = f"{timing.name}, {rows:,} rows"
+        yield Result(step, _size_and_time(timing), yardstick="--compression fast", ratio=ratio)
+
+
+STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
+    "archive": _archive,
+    "compare": _compare,
+    "restore": _restore,
+    "duckdb-archive": _duckdb_archive,
+    "duckdb-restore": _duckdb_restore,
+    "serialise": _serialise,
+    "parse": _parse,
+    "scale": _scale,
+    "compression": _compression,
+}
+
+
+def _rate(step: str, rows: int, timing: Timing) -> Result:
+    rate = rows / timing.seconds
+    goal = f"≥ {ROWS_PER_SECOND:,} rows/s"
+    return Result(step, f"{rate:,.0f} rows/s", goal, rate >= ROWS_PER_SECOND)
+
+
+def _against(step: str, timing: Timing, yardstick: Timing, limit: float) -> Result:
+    ratio = timing.seconds / yardstick.seconds
+    goal = f"≤ {limit} × yardstick"
+    beside = f"{yardstick.name}: {yardstick.seconds:.2f} s"
+    return Result(step, f"{timing.seconds:.2f} s", goal, ratio <= limit, beside, ratio)
+
+
+def _speed(step: str, speed: micro.Speed, goal: int | None) -> Result:
+    rate = speed.megabytes_per_second
+    measured = f"{rate:.0f} MB/s"
+    return (
+        Result(step, measured, f"≥ {goal} MB/s", rate >= goal) if goal else Result(step, measured)
+    )
+
+
+def _time_per_row(name: str, sizes: tuple[int, int], pair: tuple[Timing, Timing]) -> Result:
+    small, large = (t.seconds / rows * 1e6 for t, rows in zip(pair, sizes, strict=True))
+    step, beside = f"{name}, time per row", f"{sizes[0]:,} rows: {small:.2f} µs"
+    return Result(step, f"{large:.2f} µs", yardstick=beside, ratio=large / small)
+
+
+def _peak_memory(name: str, sizes: tuple[int, int], pair: tuple[Timing, Timing]) -> Result:
+    small, large = (max(timing.peak_bytes, 1) for timing in pair)
+    goal = f"< {MEMORY / 1e6:.0f} MB, not growing"
+    met = large < MEMORY and large <= GROWTH * small
+    beside = f"{sizes[0]:,} rows: {small / 1e6:.0f} MB"
+    return Result(f"{name}, peak memory", f"{large / 1e6:.0f} MB", goal, met, beside, large / small)
+
+
+def _size_and_time(timing: Timing) -> str:
+    return f"{timing.made_bytes / 1e6:.1f} MB in {timing.seconds:.2f} s"
+
+
+def _announced_shop(data: Path, rows: int) -> Shop:
+    print(f"  a shop with {rows:,} sales …", file=sys.stderr, flush=True)
+    return make_shop(data, rows)
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

@@ -1,0 +1,1 @@
+"""The command line: options in, one call, results out. Nothing else in Muniment prints."""

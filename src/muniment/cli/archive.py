@@ -1,0 +1,187 @@
+"""``muniment archive``: a live database becomes one SIARD file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muniment.cli.config import COMPRESSIONS, DIGESTS, LOBS, Settings, load, parse_date
+from muniment.cli.options import check_output, examples, jobs_option, json_option, pairs
+from muniment.sql.selection import Selection
+
+if TYPE_CHECKING:
+    from muniment.transfer import ArchiveOptions
+
+__all__ = ["archive"]
+
+
+def _date(_ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    try:
+        return None if value is None else parse_date(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from error
+
+
+def _columns(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, tuple[str, ...]]:
+    chosen = pairs("TABLE=COLUMN,…")(ctx, param, values)
+    return {
+        table: tuple(name.strip() for name in names.split(",")) for table, names in chosen.items()
+    }
+
+
+@click.command(
+    epilog=examples(
+        "muniment archive sqlite:///trees.db trees.siard",
+        "muniment archive sqlite:///trees.db trees.siard --config trees.yaml",
+        "muniment archive sqlite:///trees.db felled.siard --table tree \\",
+        "    --where 'tree=felled_on IS NOT NULL' --owner 'City of Ulmenhafen'",
+    )
+)
+@click.argument("database")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE.yaml",
+    help="Read settings from a file; options given here win over it.",
+)
+@click.option("--schema", multiple=True, metavar="S", help="Only these schemas (repeatable).")
+@click.option(
+    "--table", multiple=True, metavar="T", help="Only these tables: T or S.T, with * and ?."
+)
+@click.option("--exclude", multiple=True, metavar="T", help="Not these tables.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="T=COND",
+    callback=pairs("TABLE=CONDITION"),
+    help="Only the rows of T that meet an SQL condition; the archive says so.",
+)
+@click.option(
+    "--order",
+    multiple=True,
+    metavar="T=COLS",
+    callback=pairs("TABLE=COLUMNS"),
+    help="Archive the rows of T in this order.",
+)
+@click.option(
+    "--columns", multiple=True, metavar="T=A,B", callback=_columns, help="Only these columns of T."
+)
+@click.option("--view", multiple=True, metavar="V", help="Archive the rows of a view as a table.")
+@click.option(
+    "--query",
+    multiple=True,
+    metavar="NAME=SQL",
+    callback=pairs("NAME=SQL"),
+    help="Archive the rows of a query as a table NAME.",
+)
+@click.option(
+    "--as-text",
+    multiple=True,
+    metavar="S.T.C",
+    help="Archive a column as text, whatever its type says.",
+)
+@click.option(
+    "--lobs",
+    type=click.Choice(LOBS),
+    help="Where large values go: into the table's XML, or into files of their own "
+    "inside the archive.  [default: internal]",
+)
+@click.option(
+    "--lob-threshold",
+    type=click.IntRange(min=0),
+    metavar="BYTES",
+    help="From this size on a value is large.  [default: 4000]",
+)
+@click.option(
+    "--digest",
+    multiple=True,
+    type=click.Choice(DIGESTS),
+    help="Digests over the primary data (repeatable).  [default: SHA-256]",
+)
+@click.option("--compression", type=click.Choice(COMPRESSIONS), help="[default: fast]")
+@jobs_option
+@click.option("--dbname", metavar="TEXT", help="The name of the database in the archive.")
+@click.option("--owner", metavar="TEXT", help="Whose data it is.")
+@click.option("--timespan", metavar="TEXT", help="When the data came to be: '1998 to 2024'.")
+@click.option("--description", metavar="TEXT", help="What the database was for.")
+@click.option("--archiver", metavar="TEXT", help="Who archived it.")
+@click.option("--contact", metavar="TEXT", help="How to reach the archiver.")
+@click.option(
+    "--archival-date", metavar="DATE", callback=_date, help="YYYY-MM-DD.  [default: today]"
+)
+@json_option
+def archive(database: str, file: Path, config: Path | None, as_json: bool, **given: Any) -> None:
+    """Archive a database as a new SIARD 2.2 file.
+
+    DATABASE is a URL such as sqlite:///trees.db. FILE.siard must not exist yet; it appears when it
+    is complete, or not at all.
+    """
+    check_output(file)
+    settings = Settings(**given)
+    if config:
+        settings = load(config).overridden_by(settings)
+
+    from muniment import transfer
+    from muniment.cli import progress, report
+    from muniment.databases import redact
+
+    selection = selection_of(settings)
+    with progress.shown("archiving") as tell:
+        result = transfer.archive(database, file, selection, options_of(settings), tell)
+    if as_json:
+        report.print_json({"file": str(file), **report.transfer_json(result)})
+        return
+    report.print_tables(result.tables)
+    report.print_summary(str(file), result)
+    report.print_notes(result.notes)
+    purpose = "to prove that the archive equals its source"
+    if selection != Selection():
+        purpose = "to see that only what was left out differs"
+    report.print_advice(purpose, ["muniment", "compare", redact(database), str(file)])
+
+
+def selection_of(settings: Settings) -> Selection:
+    """Return what of the database is taken."""
+    return Selection(
+        schemas=settings.schema,
+        tables=settings.table,
+        exclude=settings.exclude,
+        columns=settings.columns,
+        where=settings.where,
+        order=settings.order,
+        views=settings.view,
+        queries=settings.query,
+        as_text=settings.as_text,
+    )
+
+
+def options_of(settings: Settings) -> ArchiveOptions:
+    """Return how the archive is written; what nobody said is left to the defaults."""
+    from muniment.transfer import ArchiveOptions, Description
+
+    description = Description(
+        dbname=settings.dbname,
+        description=settings.description,
+        data_owner=settings.owner,
+        data_origin_timespan=settings.timespan,
+        archiver=settings.archiver,
+        archiver_contact=settings.contact,
+        archival_date=settings.archival_date,
+        schemas=settings.descriptions.get("schemas", {}),
+        tables=settings.descriptions.get("tables", {}),
+        columns=settings.descriptions.get("columns", {}),
+    )
+    said: dict[str, Any] = {
+        "lobs": settings.lobs,
+        "lob_threshold": settings.lob_threshold,
+        "digests": settings.digest or None,
+        "compression": settings.compression,
+        "jobs": settings.jobs,
+    }
+    said = {name: value for name, value in said.items() if value is not None}
+    return ArchiveOptions(description=description, **said)

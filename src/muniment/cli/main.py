@@ -1,0 +1,162 @@
+"""The ``muniment`` command: finds the command, runs it, turns errors into sentences and exit codes.
+
+Exit codes: 0 done and good, 1 the answer is no, 2 wrong usage, 3 the work failed; 130 and 143 when
+it was stopped by Ctrl-C or SIGTERM. Commands import what is heavy when they run, so that help is
+quick.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from muniment import __version__
+from muniment.cli.archive import archive
+from muniment.cli.compare import compare
+from muniment.cli.demo import demo
+from muniment.cli.options import examples
+from muniment.cli.restore import restore
+from muniment.cli.show import show
+from muniment.cli.terminal import hide_passwords, safe
+from muniment.errors import MunimentError, UsageError
+
+__all__ = ["cli", "main"]
+
+_WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 2, 3, 130, 143
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived; like KeyboardInterrupt, nothing but the outermost caller catches it."""
+
+
+class _Group(click.Group):
+    """A group of commands whose errors all end here, however it was started."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        run: Callable[..., Any] = super().main
+        try:
+            code = int(run(*args, standalone_mode=False, **extra) or 0)
+        except (Exception, _Terminated) as error:
+            code = _explain(error)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=examples("muniment demo", "muniment archive sqlite:///shop.db shop.siard"),
+    invoke_without_command=True,
+)
+@click.version_option(__version__, prog_name="muniment", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Archive databases so that they can still be read in a hundred years.
+
+    Databases are named by URL: sqlite:///shop.db, duckdb:///shop.duckdb. Archives are SIARD files:
+    shop.siard.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(_WRONG_USAGE)
+
+
+for _command in (demo, archive, show, compare, restore):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A character that the terminal's encoding lacks is shown escaped; it stops nothing.
+            stream.reconfigure(errors="backslashreplace")
+    _stop_cleanly_on_sigterm()
+    cli(prog_name="muniment")
+
+
+def _stop_cleanly_on_sigterm() -> None:
+    """Let SIGTERM unwind the stack as Ctrl-C does, so that unfinished files are removed."""
+    process = os.getpid()
+
+    def stop(number: int, _frame: FrameType | None) -> NoReturn:
+        if os.getpid() != process:  # a forked worker: no half-written file is its own
+            os._exit(128 + number)
+        raise _Terminated
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def _explain(error: BaseException) -> int:
+    """Write on stderr what went wrong, as one sentence; return the exit code."""
+    if os.environ.get("MUNIMENT_DEBUG") == "1" and not isinstance(error, click.UsageError):
+        click.echo(hide_passwords("".join(traceback.format_exception(error))), err=True)
+    match error:
+        case click.Abort() if isinstance(error.__cause__, EOFError):
+            # click takes it for the end of a prompt; here it is a compressed stream cut short.
+            return _say(f"a file ended too early ({error.__cause__})", _FAILED)
+        case click.Abort():
+            return _say("stopped; nothing was left behind", _INTERRUPTED)
+        case _Terminated():
+            return _say("stopped; nothing was left behind", _TERMINATED)
+        case click.UsageError():
+            return _say(_usage_sentence(error), _WRONG_USAGE)
+        case click.ClickException():
+            return _say(error.format_message(), _FAILED)
+        case UsageError():
+            return _say(str(error), _WRONG_USAGE)
+        case MunimentError():
+            return _say(str(error), _FAILED)
+        case OSError():
+            return _say(_system_sentence(error), _FAILED)
+        case MemoryError():
+            return _say("there is not enough memory; try fewer --jobs", _FAILED)
+    fault = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return _say(
+        f"stopped by a fault of its own ({fault}). "
+        "Please report it with what MUNIMENT_DEBUG=1 shows.",
+        _FAILED,
+    )
+
+
+def _say(sentence: str, code: int) -> int:
+    # Further lines are indented: no name in a message can pass for a message of its own.
+    lines = (safe(line) for line in hide_passwords(sentence).split("\n"))
+    click.echo("muniment: " + "\n  ".join(lines), err=True)
+    return code
+
+
+def _usage_sentence(error: click.UsageError) -> str:
+    message = error.format_message()
+    if error.ctx is None:
+        return message
+    return f"{message}\nTry: {error.ctx.command_path} --help"
+
+
+def _system_sentence(error: OSError) -> str:
+    name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else None
+    place = f"{name}: " if name else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{place}the disk is full. Nothing was left behind; free some space and start again"
+    match error:
+        case FileNotFoundError():
+            return f"{place}there is no such file or folder"
+        case FileExistsError():
+            return f"{place}exists already and was left as it is"
+        case PermissionError():
+            return f"{place}permission denied"
+    return f"{place}{error.strerror or error}"
+
+
+if __name__ == "__main__":
+    main()

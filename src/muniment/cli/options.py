@@ -1,0 +1,78 @@
+"""What several commands share: their common options, and how pairs and examples are written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from muniment.errors import UsageError
+
+__all__ = [
+    "check_input", "check_output", "examples", "jobs_option", "json_option", "pairs",
+]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    """Add --json, passed as ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(command)
+
+
+def jobs_option(command: F) -> F:
+    """Add --jobs, passed as None where it was not given."""
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Processes that share the work; 0 is one per core.",
+    )(command)
+
+
+def examples(*commands: str) -> str:
+    """Return the end of a help text: commands to try, each on its own line."""
+    title = "Example:" if len(commands) == 1 else "Examples:"
+    # \b keeps click from joining the lines.
+    return "\b\n" + "\n".join([title, *(f"  {command}" for command in commands)])
+
+
+def pairs(form: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
+    """Return the callback of a repeatable option NAME=VALUE; the first = divides."""
+
+    def parse(
+        _ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+    ) -> dict[str, str]:
+        chosen: dict[str, str] = {}
+        for value in values:
+            name, _, rest = (part.strip() for part in value.partition("="))
+            if not (name and rest):
+                raise click.BadParameter(f"{value!r} should have the form {form}", param=param)
+            if name in chosen:
+                raise click.BadParameter(f"{name!r} is given twice", param=param)
+            chosen[name] = rest
+        return chosen
+
+    return parse
+
+
+def check_output(path: Path) -> None:
+    """Refuse a name under which no new archive can appear, before any work is done."""
+    if path.suffix != ".siard":
+        raise UsageError(f"{path} does not end in .siard, as the name of an archive must")
+    if path.exists() or path.is_symlink():
+        raise UsageError(
+            f"{path} exists already and is never overwritten; choose another name or remove it"
+        )
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent} to write {path.name} into")
+
+
+def check_input(path: Path) -> None:
+    """Refuse an archive that is not there."""
+    if not path.exists():
+        raise UsageError(f"there is no file {path}")
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder, not an archive")

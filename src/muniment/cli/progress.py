@@ -1,0 +1,96 @@
+"""Progress on a terminal's stderr: all tables together, and the one at hand. Quiet elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from muniment.cli.terminal import count, cut, safe, size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    from muniment.transfer import Progress
+
+__all__ = ["Tally", "shown"]
+
+Tell = Callable[["Progress"], None]
+
+
+class Tally:
+    """What was done so far, over all tables."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], int] = {}
+        self.bytes = 0
+
+    def add(self, progress: Progress) -> None:
+        self._rows[progress.schema, progress.table] = progress.rows
+        self.bytes = max(self.bytes, progress.bytes_written)
+
+    @property
+    def tables(self) -> int:
+        return len(self._rows)
+
+    @property
+    def rows(self) -> int:
+        return sum(self._rows.values())
+
+
+@contextmanager
+def shown(title: str, console: Console | None = None) -> Iterator[Tell]:
+    """Show progress bars while the block runs, if stderr is a terminal; yield what feeds them."""
+    if console is None and not sys.stderr.isatty():
+        yield lambda _progress: None
+        return
+    with _bars(console) as bars:
+        overall = bars.add_task(title, total=None, facts="")
+        current = bars.add_task("", total=None, facts="", visible=False)
+        tally = Tally()
+
+        def tell(progress: Progress) -> None:
+            tally.add(progress)
+            facts = f"{count(tally.tables, 'table')}  {size(tally.bytes)}"
+            bars.update(overall, completed=tally.rows, facts=facts)
+            name = cut(safe(f"{progress.schema}.{progress.table}"), 30)
+            if bars.tasks[1].description != name:
+                bars.reset(current, description=name, visible=True)
+            bars.update(current, completed=progress.rows, total=progress.total_rows)
+
+        yield tell
+
+
+def _bars(console: Console | None) -> Bars:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rows(ProgressColumn):
+        """Rows, of how many, and how fast."""
+
+        def render(self, task: Task) -> Text:
+            of = f" of {task.total:.0f}" if task.total else ""
+            speed = f"  {task.speed:.0f} rows/s" if task.speed else ""
+            return Text(f"{task.completed:.0f}{of} rows{speed}")
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        Rows(),
+        TextColumn("{task.fields[facts]}", markup=False),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console or Console(stderr=True, highlight=False),
+        transient=True,
+    )

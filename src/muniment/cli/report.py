@@ -1,0 +1,126 @@
+"""Results on stdout, as aligned tables or as JSON; notes and advice on stderr."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from muniment.cli.terminal import count, hide_passwords, safe, size
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from muniment.transfer import Report, TableResult
+
+__all__ = [
+    "print_advice", "print_json", "print_notes", "print_records", "print_summary",
+    "print_table", "print_tables", "transfer_json",
+]  # fmt: skip
+
+_ENDLESS = 100_000  # characters a line: a pipe or a file cuts nothing
+_NARROWEST = 20  # characters: a longer value may be cut to this, a number never is
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON in ASCII: any terminal shows it, none obeys it."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def transfer_json(report: Report) -> dict[str, Any]:
+    """Return what archive and restore report, in its stable form."""
+    return {
+        "tables": [{"schema": t.schema, "table": t.table, "rows": t.rows} for t in report.tables],
+        "rows": sum(t.rows for t in report.tables),
+        "bytes": report.bytes,
+        "seconds": round(report.seconds, 3),
+        "digests": [{"type": d.digest_type, "digest": d.digest} for d in report.digests],
+        "notes": list(report.notes),
+    }
+
+
+def print_tables(tables: Iterable[TableResult]) -> None:
+    """Print the rows of each table that was copied."""
+    rows = [[safe(f"{t.schema}.{t.table}"), str(t.rows)] for t in tables]
+    print_table(["table", "rows"], rows, right={1})
+
+
+def print_summary(name: str, report: Report) -> None:
+    """Print one line on the whole, and the digests."""
+    rows = sum(t.rows for t in report.tables)
+    facts = [count(len(report.tables), "table"), count(rows, "row")]
+    if report.bytes:
+        facts.append(size(report.bytes))
+    click.echo(f"{safe(name)}: {', '.join(facts)}, in {report.seconds:.1f} s")
+    for digest in report.digests:
+        click.echo(f"{safe(digest.digest_type)} {safe(digest.digest)}")
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print on stderr what the user should know about the work that was done."""
+    for note in notes:
+        click.echo(f"note: {safe(hide_passwords(note))}", err=True)
+
+
+def print_advice(purpose: str, command: Sequence[str]) -> None:
+    """Print on stderr a command that can be pasted into a shell."""
+    click.echo(f"{purpose}: {safe(shlex.join(command))}", err=True)
+
+
+def print_table(
+    headings: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Iterable[int] = ()
+) -> None:
+    """Print aligned columns; those numbered in ``right`` flush right. The cells must be safe.
+
+    A terminal gets columns cut to its width; a pipe or a file gets every cell whole.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    flush_right = set(right)
+    terminal = sys.stdout.isatty()
+    console = Console(file=sys.stdout, width=None if terminal else _ENDLESS, highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for number, heading in enumerate(headings):
+        table.add_column(
+            Text(heading),
+            justify="right" if number in flush_right else "left",
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for row in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    if terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().rstrip("\n").split("\n"):
+        click.echo(line.rstrip())
+
+
+def print_records(names: Sequence[str], rows: Sequence[Sequence[Text]]) -> bool:
+    """Print one line per cell if the terminal is too narrow for columns; return whether it was."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False)
+    needed = sum(
+        2 + min(_NARROWEST, max(len(name), *(row[number].cell_len for row in rows)))
+        for number, name in enumerate(names)
+        if rows
+    )
+    if not sys.stdout.isatty() or needed <= console.width:
+        return False
+    width = max(map(len, names), default=0)
+    for number, row in enumerate(rows, 1):
+        console.print(Text(f"row {number}", style="bold"))
+        for name, cell in zip(names, row, strict=True):
+            line = Text(f"  {name:<{width}}  ").append_text(cell)
+            console.print(line, no_wrap=True, overflow="ellipsis")
+    return True

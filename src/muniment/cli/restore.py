@@ -1,0 +1,78 @@
+"""``muniment restore``: a SIARD file becomes a live database again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs
+
+__all__ = ["restore"]
+
+
+@click.command(
+    epilog=examples(
+        "muniment restore trees.siard sqlite:///again.db",
+        "muniment restore trees.siard duckdb:///again.duckdb --schema-map main=trees",
+    )
+)
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("database")
+@click.option(
+    "--table", multiple=True, metavar="T", help="Only these tables: T or S.T, with * and ?."
+)
+@click.option(
+    "--schema-map",
+    multiple=True,
+    metavar="OLD=NEW",
+    callback=pairs("OLD=NEW"),
+    help="Restore a schema under another name (repeatable).",
+)
+@click.option("--no-constraints", is_flag=True, help="Leave out keys and checks.")
+@click.option("--replace", is_flag=True, help="Replace tables that the database already has.")
+@jobs_option
+@json_option
+def restore(
+    file: Path,
+    database: str,
+    table: tuple[str, ...],
+    schema_map: dict[str, str],
+    no_constraints: bool,
+    replace: bool,
+    jobs: int | None,
+    as_json: bool,
+) -> None:
+    """Restore an archive into a database.
+
+    DATABASE is a URL such as sqlite:///again.db. A table that is already there is never touched
+    unless --replace is given.
+    """
+    check_input(file)
+
+    from muniment import transfer
+    from muniment.cli import progress, report
+    from muniment.databases import redact
+
+    with progress.shown("restoring") as tell:
+        result = transfer.restore(
+            file,
+            database,
+            tables=table,
+            schema_map=schema_map,
+            constraints=not no_constraints,
+            replace=replace,
+            jobs=jobs or 0,
+            progress=tell,
+        )
+    shown = redact(database)
+    if as_json:
+        report.print_json({"database": shown, **report.transfer_json(result)})
+        return
+    report.print_tables(result.tables)
+    report.print_summary(shown, result)
+    report.print_notes(result.notes)
+    report.print_advice(
+        "to prove that the database equals the archive",
+        ["muniment", "compare", str(file), shown],
+    )

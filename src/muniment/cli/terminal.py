@@ -1,0 +1,97 @@
+"""What may appear on a terminal: text from archives and drivers, made harmless.
+
+An archive may come from anywhere, and so may every name and value in it. Control characters could
+move the cursor or rewrite the screen, bidirectional overrides could show one name as another, and
+messages of drivers may repeat a password. Nothing of that reaches a terminal from here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["count", "cut", "hide_passwords", "safe", "size"]
+
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0 and C1 controls
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks, overrides, isolates
+    "\u2028\u2029\ufeff\U000e0000-\U000e007f"  # separators, the byte order mark, tags
+    "\ud800-\udfff]"  # lone surrogates have no UTF-8
+)
+_SHORT = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+_URL_PASSWORD = re.compile(r"(?P<start>\b[\w+.-]+://[^\s:/@]*:)[^\s/]*@")
+
+
+def safe(text: str) -> str:
+    r"""Return text with everything escaped that a terminal would obey instead of show.
+
+    >>> safe("oak\x1b[2J\nelm")
+    'oak\\x1b[2J\\nelm'
+    """
+    return _UNSAFE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _SHORT:
+        return _SHORT[character]
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def cut(text: str, length: int) -> str:
+    """Return at most ``length`` characters, the last of them an ellipsis if there were more.
+
+    >>> cut("Metasequoia", 5)
+    'Meta…'
+    """
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def size(count: float) -> str:
+    """Return a number of bytes as people read it.
+
+    >>> size(999), size(1_234_567), size(999_999)
+    ('999 B', '1.2 MB', '1.0 MB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if round(count, 1) < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count(1, "table"), count(3, "row")
+    ('1 table', '3 rows')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def hide_passwords(text: str, arguments: Iterable[str] | None = None) -> str:
+    """Return text without the passwords of URLs, of the command line and of the environment.
+
+    >>> hide_passwords("refused: mysql://root:tiger@db/shop")
+    'refused: mysql://root:***@db/shop'
+    """
+    for secret in _secrets(sys.argv if arguments is None else arguments):
+        text = text.replace(secret, "***")
+    return _URL_PASSWORD.sub(r"\g<start>***@", text)
+
+
+def _secrets(arguments: Iterable[str]) -> Iterator[str]:
+    if password := os.environ.get("MUNIMENT_PASSWORD"):
+        yield password
+    for argument in arguments:
+        try:
+            password = urlsplit(argument).password if "://" in argument else None
+        except ValueError:  # not a URL after all
+            continue
+        if password:
+            yield password
+            yield unquote(password)

@@ -1,0 +1,390 @@
+"""Proof that two databases hold the same: definitions, row counts, content.
+
+Both sides are streams of rows in one spelling. As long as the streams are equal byte for byte, one
+side's digests are the other's, and each process computes half of them. Where they part, both sides
+are digested on their own; if only the order differs, the content digests agree. Otherwise the rows
+that differ are found group by group, in memory that does not grow with the table.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from muniment import databases
+from muniment.definitions import Difference, compare_definitions, matched_tables
+from muniment.errors import UsageError, WorkerDied
+from muniment.normal import Normal, normal_forms
+from muniment.siard import open_siard
+from muniment.sql.batch import CELL, ROW, Batch, Cell, cell_value, rows_of
+from muniment.sql.digest import BucketDigest, Canonical, ContentDigest, OrderedDigest, row_digests
+from muniment.sql.model import Database, Schema, Table, shape_of
+from muniment.sql.stores import Opener, Source
+from muniment.transfer import Progress
+from muniment.workers import default_jobs
+
+__all__ = ["Comparison", "Difference", "TableComparison", "compare"]
+
+_WORTH_A_PROCESS = 24 << 20
+_MESSAGE = 1 << 19
+_SHOWN = 10
+_GROUPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """One table on both sides; None stands for a side that does not have it."""
+
+    schema: str
+    table: str
+    rows: tuple[int | None, int | None]
+    digest: tuple[str | None, str | None]
+    ordered_digest: tuple[str | None, str | None]
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The verdict, and what it rests on."""
+
+    equal: bool
+    tables: tuple[TableComparison, ...]
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What to read of one side: a table, and the forms in which its values are compared."""
+
+    schema: Schema
+    table: Table
+    normal: Normal
+
+
+def compare(
+    a: str, b: str, *, jobs: int = 0, progress: Callable[[Progress], None] = lambda _: None
+) -> Comparison:
+    """Compare two databases or SIARD files, in any combination."""
+    with ExitStack() as stack:
+        left, right = (stack.enter_context(_open(name)) for name in (a, b))
+        first, second = left.describe(), right.describe()
+        side = stack.enter_context(_side(left, min(left.size(), right.size()), jobs))
+        differences = list(compare_definitions(first, second))
+        tables = []
+        for pair in matched_tables(first, second):
+            if pair.a is None or pair.b is None:
+                present = pair.a or pair.b
+                assert present is not None
+                tables.append(_one_sided(present, pair.a is None))
+                continue
+            a_forms, b_forms = normal_forms(first, second, pair.a, pair.b)
+            reads = _Read(*pair.a, a_forms), _Read(*pair.b, b_forms)
+            work = _TableComparer(side, right, second, *reads)
+            result, found = work.run(progress)
+            tables.append(result)
+            differences += found
+    equal = not differences and all(table.equal for table in tables)
+    return Comparison(equal, tuple(tables), tuple(differences))
+
+
+def _one_sided(present: tuple[Schema, Table], second: bool) -> TableComparison:
+    schema, table = present
+    rows = (None, table.rows) if second else (table.rows, None)
+    return TableComparison(schema.name, table.name, rows, (None, None), (None, None), False)
+
+
+def _open(name: str) -> Any:
+    if databases.is_url(name):
+        return databases.open_source(name)
+    if not Path(name).exists():
+        raise UsageError(
+            f"there is no {name}; name a database by its URL or a SIARD file by its path"
+        )
+    return open_siard(Path(name))
+
+
+class _TableComparer:
+    """The comparison of one table."""
+
+    def __init__(self, side: _Side, right: Source, database: Database, a: _Read, b: _Read) -> None:
+        self._side, self._right, self._database, self._a, self._b = side, right, database, a, b
+        self._buffer = b""
+        self._at = 0
+
+    def run(self, progress: Callable[[Progress], None]) -> tuple[TableComparison, list[Difference]]:
+        """Return the table's comparison and the first differences in its rows."""
+        self._stream = self._side.read(self._a)
+        same_head = [(c.name, str(c.type), c.cardinality) for c in self._a.table.columns] == [
+            (c.name, str(c.type), c.cardinality) for c in self._b.table.columns
+        ]
+        reader = _Reader(self._right, self._database, self._b, ordered=not same_head)
+        shared = ContentDigest()
+        batches = reader.batches()
+        differing: Batch | None = None
+        for batch in batches:
+            if not self._next_is(batch.data):
+                differing = batch
+                break
+            shared.update(batch)
+            name = self._b.table
+            progress(Progress(self._b.schema.name, name.name, shared.rows, name.rows or None, 0))
+        rest = self._rest()
+        if differing is None and not rest:
+            digest, ordered = shared.hexdigest(), self._side.ordered
+            other = ordered if same_head else reader.ordered
+            return self._result((shared.rows,) * 2, (digest,) * 2, (ordered, other)), []
+        return self._parted(shared, rest, differing, batches, reader)
+
+    def _next_is(self, data: bytes) -> bool:
+        """Whether the other side continues with these bytes; if so, they are consumed."""
+        while len(self._buffer) - self._at < len(data):
+            more = next(self._stream, None)
+            if more is None:
+                return False
+            self._buffer = self._buffer[self._at :] + more
+            self._at = 0
+        end = self._at + len(data)
+        if self._buffer[self._at : end] != data:
+            return False
+        self._at = end
+        return True
+
+    def _rest(self) -> bytes:
+        if self._at == len(self._buffer):
+            self._buffer, self._at = next(self._stream, b""), 0
+        return self._buffer[self._at :]
+
+    def _parted(
+        self,
+        shared: ContentDigest,
+        rest: bytes,
+        batch: Batch | None,
+        batches: Iterator[Batch],
+        reader: _Reader,
+    ) -> tuple[TableComparison, list[Difference]]:
+        """Digest what is left of both sides, and look closer if that differs too."""
+        left, right = BucketDigest(), BucketDigest()
+        while batch is not None:
+            right.update(batch)
+            batch = next(batches, None)
+        while rest:
+            left.update(Batch(rest, rest.count(ROW)))
+            rest = next(self._stream, b"")
+        rows = (shared.rows + left.rows, shared.rows + right.rows)
+        digests = (shared.plus(left), shared.plus(right))
+        ordered = (self._side.ordered, reader.ordered or self._ordered_again())
+        result = self._result(rows, digests, ordered)
+        alike = [c.name for c in self._a.table.columns] == [c.name for c in self._b.table.columns]
+        if result.equal or not alike:
+            return result, []
+        return result, list(self._find(shared.rows, left, right))
+
+    def _ordered_again(self) -> str | None:
+        reader = _Reader(self._right, self._database, self._b, ordered=True)
+        for _ in reader.batches():
+            pass
+        return reader.ordered
+
+    def _result(
+        self,
+        rows: tuple[int, int],
+        digests: tuple[str, str],
+        ordered: tuple[str | None, str | None],
+    ) -> TableComparison:
+        equal = rows[0] == rows[1] and digests[0] == digests[1]
+        name = self._b.table.name
+        return TableComparison(self._b.schema.name, name, rows, digests, ordered, equal)
+
+    def _find(self, skip: int, left: BucketDigest, right: BucketDigest) -> Iterator[Difference]:
+        pairs = enumerate(zip(left.buckets, right.buckets, strict=True))
+        groups = {number for number, (x, y) in pairs if x != y}
+        groups = set(sorted(groups)[:_GROUPS])
+        chunks = (Batch(data, data.count(ROW)) for data in self._side.read(self._a))
+        only_a = Counter(_rows_in(chunks, skip, groups))
+        reader = _Reader(self._right, self._database, self._b, ordered=False)
+        only_b = Counter(_rows_in(reader.batches(), skip, groups))
+        only_a, only_b = only_a - only_b, only_b - only_a
+        yield from _row_differences(self._b, list(only_a.elements()), list(only_b.elements()))
+
+
+def _rows_in(batches: Iterator[Batch], skip: int, groups: set[int]) -> Iterator[bytes]:
+    """Yield the rows after the first ``skip`` that fall into the given groups."""
+    for batch in batches:
+        if skip >= batch.rows:
+            skip -= batch.rows
+            continue
+        for row, digest in list(zip(rows_of(batch), row_digests(batch), strict=True))[skip:]:
+            if digest[0] << 8 | digest[1] in groups:
+                yield row
+        skip = 0
+
+
+def _row_differences(read: _Read, a: list[bytes], b: list[bytes]) -> Iterator[Difference]:
+    """Pair the rows by their key, and name the columns that differ."""
+    table = read.table
+    names = [column.name for column in table.columns]
+    key = [names.index(name) for name in table.primary_key.columns] if table.primary_key else []
+    others = {_key(row, key): row for row in b} if key else {}
+    place = f"{read.schema.name}.{table.name}"
+    shown = 0
+    for row in a:
+        if shown >= _SHOWN:
+            return
+        other = others.pop(_key(row, key), None) if key else None
+        where = f"{place} ({_spell(row, key or range(len(names)), names)})"
+        if other is None:
+            yield Difference(where, "a row", "no such row")
+        else:
+            for name, x, y in zip(names, row.split(CELL), other.split(CELL), strict=True):
+                if x != y:
+                    yield Difference(f"{where}.{name}", _show(x), _show(y))
+        shown += 1
+    for row in others.values() if key else b:
+        if shown >= _SHOWN:
+            return
+        yield Difference(
+            f"{place} ({_spell(row, key or range(len(names)), names)})", "no such row", "a row"
+        )
+        shown += 1
+
+
+def _key(row: bytes, key: Sequence[int]) -> tuple[bytes, ...]:
+    cells = row.split(CELL)
+    return tuple(cells[k] for k in key)
+
+
+def _spell(row: bytes, positions: Sequence[int] | range, names: Sequence[str]) -> str:
+    cells = row.split(CELL)
+    return ", ".join(f"{names[k]}={_show(cells[k])}" for k in positions)
+
+
+def _show(cell: bytes) -> str:
+    if cell.startswith(b"\xf9"):
+        length, _, digest = cell[1:].decode().partition(":")
+        return f"{length} bytes with SHA-256 {digest}"
+    value: Cell = cell_value(cell)
+    if value is None:
+        return "NULL"
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:197]}…"
+
+
+class _Reader:
+    """Reads a table of one side in the spelling that both sides share."""
+
+    def __init__(self, source: Source, database: Database, read: _Read, *, ordered: bool) -> None:
+        self._source, self._read = source, read
+        schema, table = read.schema, read.table
+        self._shapes = [shape_of(database, schema.name, column) for column in table.columns]
+        self._open = partial(source.open_lob, schema, table)
+        self._digest = OrderedDigest(table.columns, self._shapes, self._open) if ordered else None
+
+    @property
+    def ordered(self) -> str | None:
+        """The ordered digest, once all batches were read."""
+        return self._digest.hexdigest() if self._digest else None
+
+    def batches(self) -> Iterator[Batch]:
+        canonical = Canonical(self._shapes, self._open)
+        schema, table, normal = self._read.schema, self._read.table, self._read.normal
+        for part in self._source.parts(schema, table):
+            for batch in self._source.batches(schema, table, part):
+                if self._digest:
+                    self._digest.update(batch)
+                yield normal(canonical(batch))
+
+
+class _Side:
+    """The first side of a comparison, read in this process."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.ordered: str | None = None
+
+    def read(self, read: _Read) -> Iterator[bytes]:
+        """Yield the rows of a table in large chunks; afterwards ``ordered`` is set."""
+        self.ordered = None
+        reader = _Reader(self._source, self._source.describe(), read, ordered=True)
+        held: list[bytes] = []
+        size = 0
+        for batch in reader.batches():
+            held.append(batch.data)
+            size += len(batch.data)
+            if size >= _MESSAGE:
+                yield b"".join(held)
+                held, size = [], 0
+        if held:
+            yield b"".join(held)
+        self.ordered = reader.ordered
+
+
+class _RemoteSide:
+    """The first side of a comparison, read by a process of its own."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self.ordered: str | None = None
+
+    def read(self, read: _Read) -> Iterator[bytes]:
+        """Yield what the other process reads."""
+        self.ordered = None
+        try:
+            self._connection.send(read)
+            while chunk := self._connection.recv_bytes():
+                yield chunk
+            outcome = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise WorkerDied(
+                "a worker process was ended from outside; try again with --jobs 1"
+            ) from error
+        if isinstance(outcome, BaseException):
+            raise outcome
+        self.ordered = outcome
+
+
+@contextmanager
+def _side(source: Source, size: int, jobs: int) -> Iterator[Any]:
+    """Give the first side a process of its own if that is worth it."""
+    opener = source.opener() if size >= _WORTH_A_PROCESS and (jobs or default_jobs()) > 1 else None
+    if opener is None:
+        yield _Side(source)
+        return
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(opener, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        yield _RemoteSide(ours)
+    finally:
+        ours.close()
+        process.terminate()
+        process.join()
+
+
+def _serve(opener: Opener, connection: Any) -> None:
+    """Read tables for the other process until it closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with opener() as source:
+        side = _Side(source)
+        while True:
+            try:
+                read = connection.recv()
+            except EOFError:
+                return
+            outcome: Any
+            try:
+                for chunk in side.read(read):
+                    connection.send_bytes(chunk)
+                outcome = side.ordered
+            except Exception as error:
+                outcome = error
+            connection.send_bytes(b"")
+            connection.send(outcome)

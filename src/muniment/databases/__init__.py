@@ -1,0 +1,105 @@
+"""Live databases, one module per product, found by the scheme of a URL."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from muniment.errors import MissingDriver, UsageError
+from muniment.sql.selection import Selection
+from muniment.sql.stores import Source, Target
+
+__all__ = ["is_url", "open_source", "open_target", "redact"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """Where the code for a product is, and which extra brings its driver."""
+
+    name: str
+    source: str  # the modules with open_source and create_target
+    target: str
+    extra: str
+
+
+_PRODUCTS = {
+    "sqlite": _Product(
+        "SQLite", "muniment.databases.sqlite", "muniment.databases.sqlite_target", "sqlite"
+    ),
+    "duckdb": _Product(
+        "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb"
+    ),
+}
+
+
+def is_url(text: str) -> bool:
+    """Whether a text names a database rather than a file."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) is not None
+
+
+def open_source(
+    url: str, selection: Selection | None = None, *, inline_limit: int = 4000
+) -> AbstractContextManager[Source]:
+    """Open a database for reading."""
+    product = _find(url)
+    source: AbstractContextManager[Source] = _load(product, product.source).open_source(
+        _path(url), selection or Selection(), inline_limit=inline_limit
+    )
+    return source
+
+
+def open_target(url: str, *, replace: bool = False) -> AbstractContextManager[Target]:
+    """Open a new database for writing."""
+    product = _find(url)
+    target: AbstractContextManager[Target] = _load(product, product.target).create_target(
+        _path(url), replace=replace
+    )
+    return target
+
+
+def redact(url: str) -> str:
+    """Return the URL without any password.
+
+    >>> redact("postgresql://reader:secret@db/registry")
+    'postgresql://reader@db/registry'
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.partition("://")[0] + "://…"
+    user, at, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}"))
+
+
+def _find(url: str) -> _Product:
+    product = _PRODUCTS.get(url.partition(":")[0].lower())
+    if not is_url(url) or product is None:
+        known = ", ".join(f"{name}:///…" for name in _PRODUCTS)
+        raise UsageError(
+            f"{redact(url)} is not a database URL that Muniment knows; it knows {known}"
+        )
+    return product
+
+
+def _load(product: _Product, module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("muniment"):
+            raise
+        raise MissingDriver(product.name, product.extra) from error
+
+
+def _path(url: str) -> Path:
+    """The file of sqlite:///relative.db or sqlite:////absolute.db."""
+    scheme, _, rest = url.partition("://")
+    if not rest.startswith("/") or len(rest) < 2:
+        raise UsageError(
+            f"write {scheme}:///file for a file here, {scheme}:////folder/file elsewhere"
+        )
+    return Path(unquote(rest[1:]))

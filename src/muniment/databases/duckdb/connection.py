@@ -1,0 +1,92 @@
+"""The one border to the driver: connections, and its errors as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from muniment.errors import DatabaseError, MissingDriver
+
+try:
+    import duckdb
+except ImportError as error:
+    raise MissingDriver("DuckDB", "duckdb") from error
+
+__all__ = ["Connection", "connect", "first_line", "is_one_create", "rows", "translated"]
+
+Connection = Any  # the driver ships no types
+
+# The first words that DuckDB's message contains, and what to tell the user instead.
+_REFUSALS = (
+    ("does not exist", "{path} does not exist; check the name"),
+    ("not a valid DuckDB", "{path} is not a DuckDB database; check the name"),
+    ("Is a directory", "{path} is a folder, not a DuckDB database; check the name"),
+    (
+        "Could not set lock",
+        "{path} is locked by another process; close it there, or archive a copy of the file",
+    ),
+    (
+        "different configuration",
+        "{path} is open for writing in this process; close it there first",
+    ),
+    (
+        "version number",
+        "{path} was written by a newer DuckDB; pip install --upgrade duckdb",
+    ),
+    ("encrypt", "{path} is encrypted; archive an unencrypted copy of it"),
+    ("checksum", "{path} is damaged; restore it from a backup"),
+)
+
+
+def connect(path: Path, *, read_only: bool) -> Connection:
+    """Open a database file; one thread, so that rows keep their order and workers their core."""
+    settings = {
+        "autoinstall_known_extensions": "false",  # nothing is fetched from the network
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",  # a name in a query is never a Python variable
+        "threads": "1",
+    }
+    try:
+        connection = duckdb.connect(str(path), read_only=read_only, config=settings)
+    except duckdb.Error as error:
+        message = str(error)
+        for words, sentence in _REFUSALS:
+            if words in message:
+                raise DatabaseError(sentence.format(path=path)) from error
+        raise DatabaseError(f"{path} cannot be opened: {first_line(error)}") from error
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn the driver's errors into ours; ``doing`` is what was being done, for the sentence."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise DatabaseError(f"DuckDB refused {doing}: {first_line(error)}") from error
+
+
+def rows(connection: Connection, sql: str, *parameters: object) -> list[dict[str, Any]]:
+    """Return the rows of a small query, by column name."""
+    cursor = connection.cursor()
+    with translated("a query"):
+        cursor.execute(sql, list(parameters))
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def is_one_create(sql: str) -> bool:
+    """Whether ``sql``, which an archive brought, is a single CREATE statement."""
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error:
+        return False
+    return len(statements) == 1 and statements[0].type == duckdb.StatementType.CREATE
+
+
+def first_line(error: Exception) -> str:
+    """Return what the driver says, without its picture of the statement."""
+    return str(error).partition("\n")[0]

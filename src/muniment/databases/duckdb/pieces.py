@@ -1,0 +1,242 @@
+"""Batches on their way into DuckDB: Arrow tables of text, cut into chunks that fit in memory.
+
+Plain columns become strings without Python code per cell. Columns that may hold large objects stay
+bytes until the one process that writes has fetched the objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from muniment.errors import DatabaseError
+from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
+from muniment.sql.model import Array, Leaf, Shape, Struct
+from muniment.sql.types import Kind
+
+__all__ = ["DuckdbEncoder", "DuckdbPiece", "arrow_tables"]
+
+_CHUNK_ROWS = 122_880  # one row group
+_CHUNK_BYTES = 1 << 25
+_GROUP_BYTES = 1 << 20  # what is split at once
+_BYTES, _TEXT = pa.large_binary(), pa.large_string()
+
+
+@dataclass(frozen=True, slots=True)
+class DuckdbPiece:
+    """A part on its way into the file: Arrow IPC streams."""
+
+    chunks: tuple[bytes, ...]
+    rows: int
+
+
+@dataclass(frozen=True)
+class DuckdbEncoder:
+    """Turns the batches of a part into Arrow."""
+
+    where: str
+    columns: tuple[str, ...]
+    shapes: tuple[Shape, ...]
+
+    def place(self, number: int) -> str:
+        """Return the full name of a column."""
+        return f"{self.where}.{self.columns[number]}"
+
+    def __call__(self, batches: Iterable[Batch]) -> DuckdbPiece:
+        chunks, rows = [], 0
+        for chunk in self._chunks(batches):
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, chunk.schema) as stream:
+                stream.write_table(chunk)
+            chunks.append(sink.getvalue().to_pybytes())
+            rows += chunk.num_rows
+        return DuckdbPiece(tuple(chunks), rows)
+
+    def _chunks(self, batches: Iterable[Batch]) -> Iterator[pa.Table]:
+        split = _Splitter(len(self.columns))
+        rows = size = 0
+        for batch in batches:
+            split.add(batch)
+            rows += batch.rows
+            size += len(batch.data)
+            if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
+                yield self._table(split.columns())
+                rows = size = 0
+        if rows:
+            yield self._table(split.columns())
+
+    def _table(self, columns: list[pa.Array]) -> pa.Table:
+        names = [f"c{number}" for number in range(len(columns))]
+        arrays = [
+            self._array(number, shape, cells)
+            for number, (shape, cells) in enumerate(zip(self.shapes, columns, strict=True))
+        ]
+        return pa.table(dict(zip(names, arrays, strict=True)))
+
+    def _array(self, number: int, shape: Shape, cells: pa.Array) -> pa.Array:
+        if not isinstance(shape, Leaf):
+            values = [c if c is None else _nested(cell_value(c), shape) for c in cells.to_pylist()]
+            return pa.array(values, _arrow_type(shape))
+        if shape.type.kind in (Kind.TEXT, Kind.BINARY, Kind.DATALINK):
+            return cells
+        text = _as_text(cells, self.place(number))
+        return _as_integers(text) if shape.type.kind is Kind.INTEGER else text
+
+
+class _Splitter:
+    """Collects batches and gives back their columns."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._rows = 0
+        self._strides: list[pa.Array] = []
+        self._held: list[bytes] = []
+        self._size = 0
+        self._columns: list[list[pa.Array]] = [[] for _ in range(width)]
+
+    def add(self, batch: Batch) -> None:
+        self._held.append(batch.data)
+        self._size += len(batch.data)
+        if self._size >= _GROUP_BYTES:
+            self._split()
+
+    def columns(self) -> list[pa.Array]:
+        """Return what was added since the last time, NULLs as Arrow's."""
+        self._split()
+        columns = [pa.concat_arrays(chunks) for chunks in self._columns]
+        self._columns = [[] for _ in range(self._width)]
+        null = pa.scalar(NULL, _BYTES)
+        return [pc.if_else(pc.equal(c, null), pa.scalar(None, _BYTES), c) for c in columns]
+
+    def _split(self) -> None:
+        if not self._held:
+            return
+        data = b"".join(self._held).replace(ROW, CELL)[:-1]
+        self._held, self._size = [], 0
+        cells = pc.split_pattern(pa.array([data], _BYTES), pattern=CELL).flatten()
+        rows = len(cells) // self._width
+        self._widen(rows)
+        for column, stride in zip(self._columns, self._strides, strict=True):
+            column.append(cells.take(stride.slice(0, rows)))
+
+    def _widen(self, rows: int) -> None:
+        """Make sure of the positions of each column's cells among all cells."""
+        if rows <= self._rows:
+            return
+        self._rows = rows * 2
+        first = pa.array(range(0, self._rows * self._width, self._width), pa.int64())
+        self._strides = [pc.add(first, number) for number in range(self._width)]
+
+
+def arrow_tables(
+    encoder: DuckdbEncoder, pieces: Iterable[DuckdbPiece], open_lob: Callable[[bytes], BinaryIO]
+) -> Iterator[pa.Table]:
+    """Yield the chunks of all pieces in order, with the large objects in place of their REFs.
+
+    Columns of bytes and of integers hold values; all others the text of cells, for BLOBs in hex.
+    """
+    for piece in pieces:
+        for chunk in piece.chunks:
+            yield from _resolved(encoder, chunk, open_lob)
+
+
+def _resolved(
+    encoder: DuckdbEncoder, data: bytes, open_lob: Callable[[bytes], BinaryIO]
+) -> Iterator[pa.Table]:
+    """Cut a chunk where its large objects have filled the memory meant for them."""
+    with pa.ipc.open_stream(data) as stream:
+        table = stream.read_all()
+    holders = {
+        number: column.to_pylist()
+        for number, column in enumerate(table.columns)
+        if column.type == _BYTES and pc.any(pc.starts_with(column, pattern=REF)).as_py()
+    }
+    start = size = 0
+    for row in range(table.num_rows if holders else 0):
+        for cells in holders.values():
+            cell = cells[row]
+            if cell is not None and cell.startswith(REF):
+                with open_lob(cell[1:]) as lob:
+                    cells[row] = _Lob(lob.read())
+                size += len(cells[row])
+        if size >= _CHUNK_BYTES:
+            yield _table(encoder, table, holders, start, row + 1)
+            start, size = row + 1, 0
+    if start < table.num_rows:
+        yield _table(encoder, table, holders, start, table.num_rows)
+
+
+class _Lob(bytes):
+    """The value of a large object, where others have the text of a cell."""
+
+
+def _table(
+    encoder: DuckdbEncoder, table: pa.Table, holders: dict[int, list[Any]], start: int, end: int
+) -> pa.Table:
+    """Return some rows of a chunk as DuckDB is to see them."""
+    columns: dict[str, Any] = {}
+    for number, (column, shape) in enumerate(zip(table.columns, encoder.shapes, strict=True)):
+        cells = column.slice(start, end - start)
+        if number in holders:
+            values = holders[number][start:end]
+            holders[number][start:end] = [None] * (end - start)
+            if isinstance(shape, Leaf) and shape.type.kind is not Kind.TEXT:
+                values = [_raw(value) for value in values]
+            cells = pa.array(values, _BYTES)
+            if isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT:
+                cells = _as_text(cells, encoder.place(number))
+        elif cells.type == _BYTES:
+            cells = _as_text(cells, encoder.place(number))
+        columns[f"c{number}"] = cells
+    return pa.table(columns)
+
+
+def _raw(cell: bytes | None) -> bytes | None:
+    return cell if cell is None or isinstance(cell, _Lob) else bytes.fromhex(cell.decode())
+
+
+def _as_text(cells: Any, place: str) -> Any:
+    try:
+        return cells.cast(_TEXT)
+    except pa.ArrowInvalid as error:
+        raise DatabaseError(
+            f"{place} holds text with half of a surrogate pair, which DuckDB cannot store; "
+            "leave the column out or restore into another product"
+        ) from error
+
+
+def _as_integers(text: pa.Array) -> pa.Array:
+    """Return 64-bit integers, which save DuckDB work, or the text where it is no such number."""
+    try:
+        return text.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return text
+
+
+def _arrow_type(shape: Shape) -> pa.DataType:
+    match shape:
+        case Leaf():
+            return _TEXT
+        case Array(element):
+            return pa.large_list(_arrow_type(element))
+        case Struct(parts):
+            return pa.struct([(f"u{n}", _arrow_type(part)) for n, part in enumerate(parts, 1)])
+
+
+def _nested(cell: Cell, shape: Shape) -> Any:
+    """Return a complex value as pa.array takes it; parts that are missing at the end are NULL."""
+    if not isinstance(cell, list):
+        return cell
+    match shape:
+        case Array(element):
+            return [_nested(part, element) for part in cell]
+        case Struct(parts):
+            return {
+                f"u{number}": _nested(part, kind)
+                for number, (part, kind) in enumerate(zip(cell, parts, strict=False), 1)
+            }
+    return None

@@ -1,0 +1,246 @@
+"""Reading a DuckDB file: DuckDB makes the text, Arrow's kernels join it into batches.
+
+No Python code runs per cell. A table is cut into ranges of rowid, which DuckDB prunes by row group.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from muniment.databases.duckdb.connection import Connection, connect, rows, translated
+from muniment.databases.duckdb.definitions import read_database
+from muniment.databases.duckdb.fitting import is_stored, relation_sql
+from muniment.databases.duckdb.types import parse_duck_type, quote
+from muniment.databases.duckdb.values import cell_sql
+from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
+from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
+from muniment.sql.selection import Selection
+from muniment.sql.types import Kind, PredefinedType
+
+__all__ = ["DuckdbOpener", "DuckdbSource", "open_source"]
+
+_PART_ROWS = 122_880  # one row group
+_PART_BYTES = 1 << 26
+_LOOKED_AT = 2048  # rows, to see how wide they are
+_FETCH_ROWS = 8192
+_FETCH_UNBOUNDED_ROWS = 256  # where cells of any size stay in the batch
+_BATCH_BYTES = 1 << 15
+
+Part: TypeAlias = tuple[int, int] | None  # first and last rowid; None is everything
+
+
+@contextmanager
+def open_source(
+    path: Path, selection: Selection | None = None, inline_limit: int = 4000
+) -> Iterator[DuckdbSource]:
+    """Open a DuckDB file for reading; others may read it too, and nobody can change it meanwhile.
+
+    Text of more characters, and binary values of more bytes, than ``inline_limit`` come as REF.
+    """
+    connection = connect(path, read_only=True)
+    try:
+        connection.execute("SET arrow_large_buffer_size = true")
+        yield DuckdbSource(connection, path, selection or Selection(), inline_limit)
+    finally:
+        connection.close()
+
+
+@dataclass(frozen=True)
+class DuckdbOpener:
+    """Opens the same file, with the same selection, in another process."""
+
+    path: Path
+    selection: Selection
+    inline_limit: int
+
+    def __call__(self) -> Any:
+        return open_source(self.path, self.selection, self.inline_limit)
+
+
+class DuckdbSource:
+    """The tables of a DuckDB file; make it with ``open_source``."""
+
+    def __init__(
+        self, connection: Connection, path: Path, selection: Selection, inline_limit: int
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._selection = selection
+        self._inline_limit = inline_limit
+        self._database: Database | None = None
+
+    def describe(self) -> Database:
+        """Return the definitions. Lists and intervals cost one look at the rows of their table."""
+        if self._database is None:
+            (version,) = rows(self._connection, "SELECT version() AS version")
+            self._database = replace(
+                read_database(self._connection, self._path.stem, self._selection),
+                database_product=f"DuckDB {version['version'].removeprefix('v')}",
+                connection=f"duckdb:///{self._path.name}",
+            )
+        return self._database
+
+    def size(self) -> int:
+        """Return roughly the bytes of text: DuckDB's files are a third of that."""
+        return 3 * self._path.stat().st_size
+
+    def parts(self, schema: Schema, table: Table) -> Iterator[Part]:
+        """Yield ranges of rowid of one size; None for views, queries and ordered tables."""
+        if self._selection.order_of(schema.name, table.name) or not self._has_rowid(schema, table):
+            yield None
+            return
+        place = f"{quote(schema.name)}.{quote(table.name)}"
+        (row,) = rows(self._connection, f"SELECT max(rowid) AS last FROM {place}")
+        size = self._part_rows(schema, table)
+        for first in range(0, (-1 if row["last"] is None else row["last"]) + 1, size):
+            yield first, first + size - 1
+
+    def batches(self, schema: Schema, table: Table, part: Part) -> Iterator[Batch]:
+        """Yield the rows of a part, about 32 KB at a time."""
+        has_rowid = self._has_rowid(schema, table)
+        cells = [
+            self._cell_sql(schema, column, number, has_rowid)
+            for number, column in enumerate(table.columns)
+        ]
+        listed = ", ".join(f"{cell} AS c{number}" for number, cell in enumerate(cells))
+        sql = f"SELECT {listed} FROM {self._relation(schema, table, part)}"
+        if order := self._selection.order_of(schema.name, table.name):
+            sql += f" ORDER BY {order}{', rowid' if has_rowid else ''}"
+        size = _FETCH_ROWS if has_rowid else _FETCH_UNBOUNDED_ROWS
+        with translated(f"to read {schema.name}.{table.name}"):
+            cursor = self._connection.cursor()  # of its own: several tables may be read at once
+            relation = cursor.sql(sql)
+            # Before DuckDB 1.5 the method had another name.
+            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+            for record_batch in read(size):
+                yield from _batches(record_batch)
+
+    def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
+        """Open the value behind a REF cell: raw bytes, or text in UTF-8."""
+        rowid, _, number = reference.partition(b":")
+        column = table.columns[int(number)]
+        value = self._value_sql(schema, column)
+        if _is_binary(schema, column):
+            value = quote(column.name)
+        sql = f"SELECT {value} AS value FROM {quote(schema.name)}.{quote(table.name)}"
+        (row,) = rows(self._connection, f"{sql} WHERE rowid = ?", int(rowid))
+        found = row["value"]
+        return BytesIO(found.encode() if isinstance(found, str) else bytes(found))
+
+    def opener(self) -> DuckdbOpener:
+        return DuckdbOpener(self._path, self._selection, self._inline_limit)
+
+    def _has_rowid(self, schema: Schema, table: Table) -> bool:
+        shadowed = any(column.name.lower() == "rowid" for column in table.columns)
+        return not shadowed and is_stored(self._connection, schema.name, table.name)
+
+    def _part_rows(self, schema: Schema, table: Table) -> int:
+        """How many rows a part has: fewer if the first ones are wide, to stay in memory."""
+        widths = []
+        for column in table.columns:
+            if not isinstance(column.type, PredefinedType) or column.type.large:
+                width = f"strlen(CAST({quote(column.name)} AS VARCHAR))"
+                if _is_binary(schema, column):
+                    width = f"octet_length({quote(column.name)})"
+                widths.append(f"least(coalesce({width}, 0), {4 * self._inline_limit})")
+        if not widths:
+            return _PART_ROWS
+        (row,) = rows(
+            self._connection,
+            f"SELECT coalesce(avg({' + '.join(widths)}), 0) AS width FROM"
+            f" (FROM {quote(schema.name)}.{quote(table.name)} LIMIT {_LOOKED_AT})",
+        )
+        size = _PART_ROWS
+        while size * row["width"] > _PART_BYTES and size > _LOOKED_AT:
+            size //= 2
+        return size
+
+    def _relation(self, schema: Schema, table: Table, part: Part) -> str:
+        relation = relation_sql(self._connection, self._selection, schema.name, table.name)
+        return relation if part is None else f"{relation} AND rowid BETWEEN {part[0]} AND {part[1]}"
+
+    def _value_sql(self, schema: Schema, column: Column) -> str:
+        duck = parse_duck_type(column.type_original or "")
+        return cell_sql(duck, _shape(schema, column), quote(column.name))
+
+    def _cell_sql(self, schema: Schema, column: Column, number: int, has_rowid: bool) -> str:
+        """The text of a column's cells, or a REF if it is longer than the limit."""
+        text, shape = self._value_sql(schema, column), _shape(schema, column)
+        if not isinstance(shape, Leaf) or not shape.type.large or not has_rowid:
+            return text
+        limit = self._inline_limit
+        # strlen, in bytes, costs nothing; length counts the characters of the few that are left.
+        too_long = f"strlen({text}) > {limit} AND length({text}) > {limit}"
+        if shape.type.kind is Kind.BINARY:
+            too_long = f"octet_length({quote(column.name)}) > {limit}"
+        reference = rf"'\x{REF.hex()}'::BLOB || encode(concat(rowid, ':{number}'))"
+        return f"CASE WHEN {too_long} THEN {reference} ELSE encode({text}) END"
+
+
+def _shape(schema: Schema, column: Column) -> Any:
+    return shape_of(Database("", schemas=(schema,)), schema.name, column)
+
+
+def _is_binary(schema: Schema, column: Column) -> bool:
+    shape = _shape(schema, column)
+    return isinstance(shape, Leaf) and shape.type.kind is Kind.BINARY
+
+
+# From Arrow to batches. All arrays have 64-bit offsets: a few long cells overflow 32.
+
+_BYTES = pa.large_binary()
+
+
+def _batches(record_batch: pa.RecordBatch) -> Iterator[Batch]:
+    """Join the columns to rows and the rows to batches."""
+    lines = _join([_cells(column) for column in record_batch.columns], CELL)
+    ends = memoryview(lines.buffers()[1]).cast("q")
+    starts = [0]
+    while starts[-1] < len(lines):
+        full = bisect_right(ends, ends[starts[-1]] + _BATCH_BYTES, lo=0, hi=len(lines) + 1) - 1
+        starts.append(max(full, starts[-1] + 1))
+    runs = pa.LargeListArray.from_arrays(pa.array(starts, pa.int64()), lines)
+    joined = pc.binary_join(runs, pa.scalar(ROW, _BYTES))
+    for first, after, run in zip(starts, starts[1:], joined, strict=False):
+        yield Batch(run.as_py() + ROW, after - first)
+
+
+def _cells(array: pa.Array) -> pa.Array:
+    """Return an array of cells; at the lowest level NULL is still Arrow's."""
+    if pa.types.is_large_list(array.type):
+        return _list_cells(array)
+    if pa.types.is_struct(array.type):
+        parts = [part for child in array.flatten() for part in (_cells(child), _scalar(ITEM))]
+        return _complex(array, _join([_scalar(OPEN), *parts, _scalar(CLOSE)], b""))
+    return array.cast(_BYTES)
+
+
+def _list_cells(array: pa.Array) -> pa.Array:
+    ended = _join([_cells(array.flatten()), _scalar(b"")], ITEM)
+    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)])
+    inner = pc.binary_join(pa.LargeListArray.from_arrays(offsets, ended), _scalar(b""))
+    return _complex(array, _join([_scalar(OPEN), inner, _scalar(CLOSE)], b""))
+
+
+def _complex(array: pa.Array, cells: pa.Array) -> pa.Array:
+    return pc.if_else(array.is_valid(), cells, pa.scalar(None, _BYTES))
+
+
+def _join(arrays: list[pa.Array], separator: bytes) -> pa.Array:
+    return pc.binary_join_element_wise(
+        *arrays, _scalar(separator), null_handling="replace", null_replacement=NULL
+    )
+
+
+def _scalar(value: bytes) -> pa.Scalar:
+    return pa.scalar(value, _BYTES)

@@ -1,0 +1,162 @@
+"""The tables of a DuckDB file in the making, and the SQL to make and to fill them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from muniment.databases.duckdb.types import DuckType, Listing, Record, quote, scalar_for
+from muniment.databases.duckdb.values import value_sql
+from muniment.sql.model import (
+    Array,
+    Attribute,
+    Column,
+    Database,
+    ForeignKey,
+    Leaf,
+    Schema,
+    Shape,
+    Struct,
+    Table,
+)
+from muniment.sql.types import NamedType
+
+__all__ = [
+    "NewTable",
+    "body_sql",
+    "columns_sql",
+    "foreign_key_sql",
+    "names_sql",
+    "nearest_type",
+    "needs",
+    "select_sql",
+    "waiting_sql",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A table on its way: where its rows go now, and what its columns are."""
+
+    schema: Schema
+    table: Table
+    ducks: tuple[DuckType, ...]
+    shapes: tuple[Shape, ...]
+    checks: tuple[str, ...] = ()
+    defaults: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        return f"{quote(self.schema.name)}.{quote(self.table.name)}"
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.schema.name, self.table.name
+
+    @property
+    def where(self) -> str:
+        return f"{self.schema.name}.{self.table.name}"
+
+    @property
+    def is_staged(self) -> bool:
+        """Foreign keys cannot be added to a DuckDB table: it is made when all rows are there."""
+        return bool(self.table.foreign_keys)
+
+
+def body_sql(made: NewTable) -> list[str]:
+    """The columns and checks of a CREATE TABLE."""
+    return [*columns_sql(made), *(f"CHECK ({check}\n)" for check in made.checks)]
+
+
+def columns_sql(made: NewTable) -> Iterator[str]:
+    for column, duck in zip(made.table.columns, made.ducks, strict=True):
+        text = f"{quote(column.name)} {duck}"
+        if column.name in made.defaults:
+            text += f" DEFAULT ({made.defaults[column.name]})"
+        yield text if column.nullable is not False else f"{text} NOT NULL"
+
+
+def names_sql(names: Iterable[str]) -> str:
+    return ", ".join(map(quote, names))
+
+
+def foreign_key_sql(key: ForeignKey) -> str:
+    home = f"{quote(key.referenced_schema)}.{quote(key.referenced_table)}"
+    columns = names_sql(reference.column for reference in key.references)
+    referenced = names_sql(reference.referenced for reference in key.references)
+    return f"FOREIGN KEY ({columns}) REFERENCES {home} ({referenced})"
+
+
+def waiting_sql(made: NewTable, keys: list[ForeignKey]) -> str:
+    """The condition for staged rows that can go in now, for a table that refers to itself."""
+    own = [key for key in keys if (key.referenced_schema, key.referenced_table) == made.name]
+    conditions = []
+    for key in own:
+        unset = " OR ".join(f"s.{quote(r.column)} IS NULL" for r in key.references)
+        there = " AND ".join(
+            f"p.{quote(r.referenced)} = s.{quote(r.column)}" for r in key.references
+        )
+        conditions.append(f"({unset} OR EXISTS (SELECT 1 FROM {made.place} AS p WHERE {there}))")
+    if own:
+        same = " AND ".join(
+            f"p.{quote(r.referenced)} IS NOT DISTINCT FROM s.{quote(r.referenced)}"
+            for r in own[0].references
+        )
+        conditions.append(f"NOT EXISTS (SELECT 1 FROM {made.place} AS p WHERE {same})")
+    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def needs(made: NewTable) -> set[tuple[str, str]]:
+    """The tables that have to be there before this one; itself is no obstacle."""
+    needed = {(key.referenced_schema, key.referenced_table) for key in made.table.foreign_keys}
+    return needed - {made.name}
+
+
+def select_sql(made: NewTable, rows: pa.Table) -> str:
+    values = []
+    for number, (column, duck) in enumerate(zip(made.table.columns, made.ducks, strict=True)):
+        cell = f"c{number}"
+        if rows.schema.field(number).type in (pa.large_binary(), pa.int64()):
+            values.append(f"CAST({cell} AS {duck})")
+        else:
+            where = f"{made.where}.{column.name}"
+            values.append(value_sql(duck, made.shapes[number], cell, where))
+    return f"SELECT {', '.join(values)} FROM piece"
+
+
+def nearest_type(database: Database, home: str, part: Column | Attribute, shape: Shape) -> DuckType:
+    """Return the DuckDB type for a column or attribute of any product."""
+    if isinstance(shape, Array):
+        return Listing(_nearest_named(database, home, part, shape.element))
+    return _nearest_named(database, home, part, shape)
+
+
+def _nearest_named(
+    database: Database, home: str, part: Column | Attribute, shape: Shape
+) -> DuckType:
+    if isinstance(shape, Leaf):
+        return scalar_for(shape.type)
+    if not isinstance(shape, Struct) or not isinstance(part.type, NamedType):
+        raise TypeError(f"{part.name} is no UDT")
+    home = part.type.schema or home
+    attributes = _attributes(database, home, part.type.name)
+    return Record(
+        tuple(
+            (attribute.name, nearest_type(database, home, attribute, inner))
+            for attribute, inner in zip(attributes, shape.parts, strict=True)
+        )
+    )
+
+
+def _attributes(database: Database, home: str, name: str) -> list[Attribute]:
+    """The attributes of a UDT, those of its supertypes first."""
+    for user_type in database.schema(home).types:
+        if user_type.name == name:
+            above = user_type.under_schema or home
+            inherited = (
+                _attributes(database, above, user_type.under_type) if user_type.under_type else []
+            )
+            return [*inherited, *user_type.attributes]
+    return []

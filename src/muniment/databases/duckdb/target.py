@@ -1,0 +1,436 @@
+"""Writing a DuckDB file: tables first, rows as Arrow tables of text that DuckDB casts, keys last.
+
+Keys and foreign keys wait until the rows are there: that is faster, takes tables in any order, and
+a key that the rows break costs the key and not the work. What an archive brings as SQL (checks,
+defaults, views) is run without access to files and network, one CREATE statement at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import duckdb
+
+from muniment.databases.duckdb.connection import (
+    Connection,
+    connect,
+    first_line,
+    is_one_create,
+    translated,
+)
+from muniment.databases.duckdb.pieces import DuckdbEncoder, DuckdbPiece, arrow_tables
+from muniment.databases.duckdb.tables import (
+    NewTable,
+    body_sql,
+    columns_sql,
+    foreign_key_sql,
+    names_sql,
+    nearest_type,
+    needs,
+    select_sql,
+    waiting_sql,
+)
+from muniment.databases.duckdb.types import (
+    DuckType,
+    Enumeration,
+    Scalar,
+    fits,
+    parse_duck_type,
+    quote,
+    quote_text,
+)
+from muniment.errors import DatabaseError, UsageError
+from muniment.files import refuse_existing, settle
+from muniment.sql.model import (
+    Column,
+    Database,
+    ForeignKey,
+    Leaf,
+    Schema,
+    Shape,
+    Table,
+    View,
+    shape_of,
+)
+from muniment.sql.original import split_original
+from muniment.sql.stores import OpenLob
+from muniment.sql.types import Kind
+
+__all__ = ["DuckdbTarget", "create_target"]
+
+_STAGED = "staged"
+_LONGEST_CHAIN = 1000  # of rows that refer to rows of the same table
+
+
+@contextmanager
+def create_target(path: Path, replace: bool = False) -> Iterator[DuckdbTarget]:
+    """Open a new DuckDB file that appears at ``path`` only if the block succeeds."""
+    if path.exists() and not replace:
+        raise UsageError(f"{path} exists; choose another name or add --replace")
+    if not path.exists():
+        refuse_existing(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    staged = path.with_name(f"{partial.name}.{_STAGED}")
+    try:
+        target = DuckdbTarget(partial, staged)
+        try:
+            yield target
+        finally:
+            target.close()
+        if not target.finished:
+            return
+        with partial.open("rb") as stream:
+            os.fsync(stream.fileno())
+        _log(path).unlink(missing_ok=True)  # DuckDB would replay the old file's log into the new
+        settle(partial, path)
+    finally:
+        for rest in (partial, staged):
+            rest.unlink(missing_ok=True)
+            _log(rest).unlink(missing_ok=True)
+
+
+def _log(path: Path) -> Path:
+    """DuckDB's write-ahead log of a file."""
+    return path.with_name(f"{path.name}.wal")
+
+
+class DuckdbTarget:
+    """A DuckDB file in the making; make it with ``create_target``.
+
+    ``notes`` says in sentences what could not be made the same.
+    """
+
+    def __init__(self, path: Path, staged: Path) -> None:
+        self.notes: list[str] = []
+        self.finished = False
+        self._tables: dict[tuple[str, str], NewTable] = {}
+        self._made: set[str] = set()
+        self._same_product = False
+        self._connection: Connection = connect(path, read_only=False)
+        self._connection.execute(f"ATTACH {quote_text(str(staged))} AS {_STAGED}")
+        self._connection.execute("SET enable_external_access = false")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def define(self, database: Database) -> None:
+        """Make schemas, types, sequences and tables, as yet without keys."""
+        self._same_product = (database.database_product or "").startswith("DuckDB")
+        for schema in database.schemas:
+            self._run(f"CREATE SCHEMA IF NOT EXISTS {quote(schema.name)}", f"schema {schema.name}")
+            self._run(f"CREATE SCHEMA IF NOT EXISTS {_STAGED}.{quote(schema.name)}", "a schema")
+        if self._same_product:
+            for schema in database.schemas:
+                self._define_types_and_sequences(schema)
+        for schema, table in database.tables():
+            self._define_table(database, schema, table)
+
+    def encoder(self, schema: Schema, table: Table) -> DuckdbEncoder:
+        """Return what turns batches into Arrow; runs in worker processes."""
+        made = self._tables[schema.name, table.name]
+        names = tuple(column.name for column in table.columns)
+        return DuckdbEncoder(made.where, names, made.shapes)
+
+    def write(
+        self, schema: Schema, table: Table, pieces: Iterable[DuckdbPiece], open_lob: OpenLob
+    ) -> int:
+        """Insert a table's rows in one transaction."""
+        made = self._tables[schema.name, table.name]
+        place = f"{_STAGED}.{made.place}" if made.is_staged else made.place
+        encoder = self.encoder(schema, table)
+
+        def open_one(reference: bytes) -> BinaryIO:
+            return open_lob(schema, table, reference)
+
+        written = 0
+        with translated(f"the rows of {made.where}"):
+            self._connection.begin()
+            for rows in arrow_tables(encoder, pieces, open_one):
+                self._connection.register("piece", rows)
+                self._connection.execute(f"INSERT INTO {place} {select_sql(made, rows)}")
+                self._connection.unregister("piece")
+                written += rows.num_rows
+            self._connection.commit()
+        return written
+
+    def finish(self, database: Database) -> None:
+        """Add keys, comments, macros and views, and write everything to the file."""
+        for made in self._tables.values():
+            if not made.is_staged:
+                self._add_keys(made, made.place)
+        self._make_staged()
+        self._make_indexes(database)
+        self._make_views(database)
+        self._comment(database)
+        if database.users or database.roles or database.privileges:
+            self._note("users, roles and privileges", "DuckDB has none")
+        self._run(f"DETACH {_STAGED}", "to close the staged rows")
+        self._run("CHECKPOINT", "to write the file")
+        self.finished = True
+
+    # Definitions
+
+    def _define_types_and_sequences(self, schema: Schema) -> None:
+        for user_type in schema.types:
+            duck = parse_duck_type(user_type.description or "")
+            if user_type.category == "distinct" and isinstance(duck, Enumeration):
+                place = f"{quote(schema.name)}.{quote(user_type.name)}"
+                self._try(f"type {schema.name}.{user_type.name}", f"CREATE TYPE {place} AS {duck}")
+        for routine in schema.routines:
+            if routine.characteristic == "SEQUENCE":
+                reason = self._refusal(routine.source or "")
+                if reason is not None:
+                    self._note(f"sequence {schema.name}.{routine.name}", reason)
+
+    def _define_table(self, database: Database, schema: Schema, table: Table) -> None:
+        shapes = tuple(shape_of(database, schema.name, column) for column in table.columns)
+        ducks = tuple(
+            self._duck(database, schema, table, column, shape)
+            for column, shape in zip(table.columns, shapes, strict=True)
+        )
+        made = NewTable(schema, table, ducks, shapes)
+        made = replace(made, defaults=self._defaults(made), checks=tuple(self._checks(made)))
+        self._tables[schema.name, table.name] = made
+        if made.is_staged:
+            columns = ", ".join(columns_sql(replace(made, defaults={})))
+            self._run(f"CREATE TABLE {_STAGED}.{made.place} ({columns})", f"table {made.where}")
+        else:
+            body = ", ".join(body_sql(made))
+            self._run(f"CREATE TABLE {made.place} ({body})", f"table {made.where}")
+
+    def _duck(
+        self, database: Database, schema: Schema, table: Table, column: Column, shape: Shape
+    ) -> DuckType:
+        """The original type if it comes from DuckDB and can take the cells, else the nearest."""
+        where = f"{schema.name}.{table.name}.{column.name}"
+        if self._same_product and column.type_original:
+            duck = parse_duck_type(column.type_original)
+            if duck is not None and fits(duck, shape):
+                return duck
+        found = nearest_type(database, schema.name, column, shape)
+        if found == Scalar("VARCHAR") and isinstance(shape, Leaf):
+            if shape.type.kind is not Kind.TEXT:
+                self.notes.append(f"{where} became VARCHAR: no type of DuckDB holds {shape.type}.")
+            elif self._same_product:
+                original = column.type_original or "an unknown type"
+                self.notes.append(f"{where} became VARCHAR: it was archived as text of {original}.")
+        return found
+
+    def _defaults(self, made: NewTable) -> dict[str, str]:
+        usable = {}
+        for column, duck in zip(made.table.columns, made.ducks, strict=True):
+            if column.default_value:
+                probe = f"c {duck} DEFAULT ({column.default_value})"
+                if self._is_accepted(probe):
+                    usable[column.name] = column.default_value
+                else:
+                    self.notes.append(
+                        f"{made.where}.{column.name} has no default:"
+                        f" DuckDB does not understand {column.default_value}."
+                    )
+        return usable
+
+    def _checks(self, made: NewTable) -> Iterator[str]:
+        columns = ", ".join(columns_sql(replace(made, defaults={})))
+        for check in made.table.check_constraints:
+            if self._is_accepted(f"{columns}, CHECK ({check.condition})"):
+                yield check.condition
+            else:
+                self.notes.append(
+                    f"{made.where} has no check {check.name}:"
+                    f" DuckDB does not understand {check.condition}."
+                )
+
+    def _is_accepted(self, body: str) -> bool:
+        """Whether DuckDB takes the body of a table that holds SQL from the archive."""
+        sql = f"CREATE TEMP TABLE probe ({body}\n)"
+        if not is_one_create(sql):
+            return False
+        try:
+            self._connection.execute(sql)
+            self._connection.execute("DROP TABLE probe")
+        except duckdb.Error:
+            return False
+        return True
+
+    # Keys, comments, views
+
+    def _make_staged(self) -> None:
+        """Make the tables that refer to others, each after those it refers to."""
+        waiting = [made for made in self._tables.values() if made.is_staged]
+        while waiting:
+            names = {made.name for made in waiting}
+            ready = [made for made in waiting if not needs(made) & names] or waiting[:1]
+            for made in ready:
+                self._make_referring(made, needs(made) & names)
+            waiting = [made for made in waiting if made not in ready]
+
+    def _make_referring(self, made: NewTable, not_yet: set[tuple[str, str]]) -> None:
+        """Make a table with those of its foreign keys that its rows and DuckDB allow."""
+        unique = self._add_keys(made, f"{_STAGED}.{made.place}")
+        keys = []
+        for key in made.table.foreign_keys:
+            if (key.referenced_schema, key.referenced_table) in not_yet:
+                self._note(f"foreign key {key.name} of {made.where}", "Its tables form a ring")
+            else:
+                keys.append(key)
+        if self._fill(made, unique, keys) is None:
+            return
+        for key in list(keys):
+            if refused := self._fill(made, unique, [key], keep=False):
+                self._note(f"foreign key {key.name} of {made.where}", refused)
+                keys.remove(key)
+        if refused := self._fill(made, unique, keys):
+            raise DatabaseError(f"DuckDB refused the rows of {made.where}: {refused}")
+
+    def _fill(
+        self, made: NewTable, unique: list[str], keys: list[ForeignKey], keep: bool = True
+    ) -> str | None:
+        """Make a table from its staged rows; return DuckDB's reason if it refuses."""
+        body = ", ".join([*body_sql(made), *unique, *map(foreign_key_sql, keys)])
+        reason: str | None = None
+        self._connection.begin()
+        try:
+            self._connection.execute(f"CREATE TABLE {made.place} ({body})")
+            if not self._insert_staged(made, keys):
+                reason = "Its rows refer to one another in a ring"
+        except duckdb.Error as error:
+            reason = first_line(error)
+        if keep and reason is None:
+            self._connection.commit()
+        else:
+            self._connection.rollback()
+        return reason
+
+    def _insert_staged(self, made: NewTable, keys: list[ForeignKey]) -> bool:
+        """Insert the staged rows, those that others of them refer to first; whether all went in.
+
+        DuckDB wants the row referred to in the table before the statement starts.
+        """
+        staged = f"{_STAGED}.{made.place}"
+        condition = waiting_sql(made, keys)
+        (count,) = self._connection.execute(f"SELECT count(*) FROM {staged}").fetchone()
+        for _ in range(_LONGEST_CHAIN if condition else 1):
+            (inserted,) = self._connection.execute(
+                f"INSERT INTO {made.place} SELECT * FROM {staged} AS s {condition}"
+            ).fetchone()
+            count -= inserted
+            if not count or not inserted:
+                break
+        return not count
+
+    def _add_keys(self, made: NewTable, place: str) -> list[str]:
+        """Add a table's unique keys; return those that its rows keep."""
+        table, kept = made.table, []
+        wanted = [("PRIMARY KEY", table.primary_key)] if table.primary_key else []
+        for kind, key in [*wanted, *(("UNIQUE", key) for key in table.candidate_keys)]:
+            columns = names_sql(key.columns)
+            ways = [f"ALTER TABLE {place} ADD {kind} ({columns})"]
+            if kind == "UNIQUE":  # older versions cannot add the constraint, but its index
+                ways.append(f"CREATE UNIQUE INDEX {quote(key.name)} ON {place} ({columns})")
+            if self._try(f"key {key.name} of {made.where}", *ways):
+                kept.append(f"{kind} ({columns})")
+        return kept
+
+    def _make_indexes(self, database: Database) -> None:
+        for schema, table in database.tables():
+            _, original = split_original(table.description)
+            for sql in original.statements if original and self._same_product else ():
+                reason = self._refusal(sql)
+                if reason is not None:
+                    self._note(f"index of {schema.name}.{table.name}", reason)
+
+    def _comment(self, database: Database) -> None:
+        for schema in database.schemas:
+            things = [(f"SCHEMA {quote(schema.name)}", schema.description)]
+            for kind, described in (("TABLE", schema.tables), ("VIEW", self._made_views(schema))):
+                for table in described:
+                    place = f"{quote(schema.name)}.{quote(table.name)}"
+                    things.append((f"{kind} {place}", table.description))
+                    things += [
+                        (f"COLUMN {place}.{quote(column.name)}", column.description)
+                        for column in table.columns
+                    ]
+            for thing, description in things:
+                text, _ = split_original(description)
+                if text:
+                    self._try(f"comment on {thing}", f"COMMENT ON {thing} IS {quote_text(text)}")
+
+    def _made_views(self, schema: Schema) -> list[View]:
+        return [v for v in schema.views if f"view {schema.name}.{v.name}" in self._made]
+
+    def _make_views(self, database: Database) -> None:
+        """Make macros and views; as they may need one another, try until nothing moves."""
+        waiting = dict(self._creates(database))
+        reasons: dict[str, str] = {}
+        while True:
+            for thing, sql in list(waiting.items()):
+                reason = self._refusal(sql)
+                if reason is None:
+                    del waiting[thing]
+                    self._made.add(thing)
+                reasons[thing] = reason or ""
+            if len(waiting) == len(reasons):
+                break
+            reasons = {}
+        for thing in waiting:
+            self._note(thing, reasons[thing])
+
+    def _creates(self, database: Database) -> Iterator[tuple[str, str]]:
+        for schema in database.schemas:
+            for routine in schema.routines:
+                thing = f"routine {schema.name}.{routine.specific_name}"
+                if not self._same_product:
+                    self._note(thing, "It is written for another product")
+                elif routine.characteristic != "SEQUENCE":
+                    yield thing, routine.source or ""
+            for view in schema.views:
+                query = view.query_original if self._same_product else view.query
+                thing = f"view {schema.name}.{view.name}"
+                place = f"{quote(schema.name)}.{quote(view.name)}"
+                columns = f"({names_sql(column.name for column in view.columns)})"
+                head = f"CREATE VIEW {place} {columns if view.columns else ''}"
+                if query:
+                    yield thing, f"{head} AS {query}"
+                else:
+                    self._note(thing, "The archive has no SQL:2008 for it")
+            for table in schema.tables:
+                for trigger in table.triggers:
+                    where = f"trigger {trigger.name} of {schema.name}.{table.name}"
+                    self._note(where, "DuckDB has no triggers")
+
+    # Running SQL
+
+    def _run(self, sql: str, doing: str) -> None:
+        with translated(doing):
+            self._connection.execute(sql)
+
+    def _try(self, thing: str, *ways: str) -> bool:
+        """Run the first SQL that does not fail; if all do, note it and return False."""
+        for sql in ways:
+            try:
+                self._connection.execute(sql)
+            except duckdb.Error as error:
+                reason = first_line(error)
+            else:
+                return True
+        self._note(thing, reason)
+        return False
+
+    def _refusal(self, sql: str) -> str | None:
+        """Run a CREATE statement that an archive brought; return why that fails."""
+        if not is_one_create(sql):
+            return "It is not one CREATE statement"
+        try:
+            self._connection.execute(sql)
+        except duckdb.Error as error:
+            return first_line(error)
+        return None
+
+    def _note(self, thing: str, reason: str) -> None:
+        self.notes.append(f"Not made: {thing}. {reason.rstrip('.')}.")

@@ -1,0 +1,474 @@
+"""SQLite as a source: one text per row, made by SQLite itself, with every value's class checked.
+
+The text of a row is built by one ``concat_ws`` with the separators of ``sql.batch``. A value that
+is not of its column's class carries a mark, and a value that only looks like structure (text that
+is not UTF-8) is found by counting; such batches are read again, value by value.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import apsw
+
+from muniment.databases.sqlite_catalogue import Relation, read_catalogue
+from muniment.databases.sqlite_types import Marks, any_class, expression, lexical
+from muniment.errors import DatabaseError, NotFound, Unfit
+from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_bytes
+from muniment.sql.model import Column, Database, Schema, Table
+from muniment.sql.selection import Selection
+from muniment.sql.types import Kind, PredefinedType
+
+__all__ = ["SqliteSource", "connect_sqlite"]
+
+_PART = 1 << 16  # rows; the parts of a table are the same whatever the number of workers
+_BATCH = 16 << 10  # bytes
+_ODD = b"\xf8"
+_AS_TEXT = bytes.maketrans(CELL + ROW + NULL + REF, b"    ")
+
+
+def open_source(path: Path, selection: Selection, *, inline_limit: int = 4000) -> SqliteSource:
+    """Open a database file for reading."""
+    return SqliteSource(path, selection, inline_limit=inline_limit)
+
+
+def connect_sqlite(path: Path, *, write: bool = False) -> apsw.Connection:
+    """Open a database file; errors name the file and what to do."""
+    if not path.is_file() and not write:
+        raise DatabaseError(f"there is no SQLite database {path}; check the path")
+    flags = (
+        apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if write else apsw.SQLITE_OPEN_READONLY
+    )
+    try:
+        connection = apsw.Connection(str(path), flags=flags)
+        connection.set_busy_timeout(10_000)
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    return connection
+
+
+def translated(error: apsw.Error, path: Path) -> DatabaseError:
+    """Return the sentence for an SQLite error."""
+    if isinstance(error, apsw.NotADBError):
+        return DatabaseError(f"{path} is not an SQLite database, or it is encrypted")
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return DatabaseError(f"{path} is locked by another program; close that and try again")
+    if isinstance(error, apsw.CorruptError):
+        return DatabaseError(f"{path} is damaged ({error}); try sqlite3's .recover on a copy of it")
+    return DatabaseError(f"{path}: SQLite says: {error}")
+
+
+@dataclass(frozen=True)
+class _Opener:
+    path: Path
+    selection: Selection
+    inline_limit: int
+    database: Database
+
+    def __call__(self) -> SqliteSource:
+        return SqliteSource(
+            self.path, self.selection, inline_limit=self.inline_limit, known=self.database
+        )
+
+
+class SqliteSource:
+    """An SQLite file as a source, in one read transaction from first to last."""
+
+    def __init__(
+        self,
+        path: Path,
+        selection: Selection | None = None,
+        *,
+        inline_limit: int = 4000,
+        known: Database | None = None,
+    ) -> None:
+        self.path = path
+        self._selection = selection or Selection()
+        self._limit = inline_limit
+        self._watch: Any = connect_sqlite(path)
+        self._state = self.state()
+        self._db: Any = connect_sqlite(path)
+        self._db.execute("BEGIN")
+        self._db.execute(
+            "SELECT count(*) FROM sqlite_schema"
+        ).fetchall()  # the snapshot starts here
+        self._utf8 = self._encoding() == "utf-8"
+        self._long: set[str] = set()  # tables known to hold long text
+        nonce = os.urandom(8).hex().encode()  # no byte of structure in it
+        self._null, self._ref = NULL + nonce, REF + nonce
+        try:
+            self._catalogue = read_catalogue(self._db, self.path, self._selection)
+        except apsw.Error as error:
+            raise translated(error, path) from error
+        self._database = known or self._catalogue.database
+        self.notes = list(self._catalogue.notes)
+
+    def __enter__(self) -> SqliteSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close(True)
+        self._watch.close(True)
+
+    def describe(self) -> Database:
+        """Return the definitions, with estimated row counts."""
+        return self._database
+
+    def size(self) -> int:
+        """The bytes of the database file."""
+        return self.path.stat().st_size
+
+    def state(self) -> int:
+        """A number that changes when another program commits a change."""
+        return int(self._watch.execute("PRAGMA data_version").fetchone()[0])
+
+    def unchanged(self) -> bool:
+        """Whether no other program has changed the database since it was opened."""
+        return self.state() == self._state
+
+    def opener(self) -> _Opener:
+        """Return how a worker process opens the same file."""
+        return _Opener(self.path, self._selection, self._limit, self._database)
+
+    def parts(self, schema: Schema, table: Table) -> Iterator[tuple[int, int] | None]:
+        """Yield ranges of rowids that hold the same number of rows each."""
+        relation = self._relation(table)
+        if not relation.has_rowid:
+            yield None
+            return
+        first = self._edge(relation, "min")
+        if first is None:
+            return
+        last = self._edge(relation, "max")
+        assert last is not None
+        following = (
+            f"SELECT {relation.rowid} FROM {relation.sql} "
+            f"WHERE {relation.rowid} > ? ORDER BY 1 LIMIT 1 OFFSET ?"
+        )
+        low = first
+        while True:
+            row = self._db.execute(following, (low, _PART - 1)).fetchone()
+            if row is None:
+                yield low, last
+                return
+            yield low, row[0] - 1
+            low = row[0]
+
+    def batches(
+        self, schema: Schema, table: Table, part: tuple[int, int] | None
+    ) -> Iterator[Batch]:
+        """Yield the rows of a part."""
+        try:
+            yield from self._batches(_Query(self, schema, table, part))
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
+
+    def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
+        """Open a large value by its rowid, without reading it whole where SQLite allows that."""
+        rowid, _, number = reference.decode().partition(":")
+        column = table.columns[int(number)]
+        relation = self._relation(table)
+        try:
+            if relation.base and self._utf8:
+                return _blob_stream(
+                    self._db.blob_open("main", relation.base, column.name, int(rowid), False)
+                )
+        except apsw.Error:
+            pass  # a generated column, say: read the value itself
+        found = self._db.execute(
+            f"SELECT {_quote(column.name)} FROM {relation.sql} WHERE {relation.rowid}=?",
+            (int(rowid),),
+        ).fetchone()
+        if found is None:
+            raise NotFound(f"{table.name}: no row {rowid} any more")
+        value = found[0]
+        return BytesIO(
+            value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+        )
+
+    def refit(self, schema: Schema, table: Table, unfit: Unfit) -> Table | None:
+        """Return the table with a wider type where SQLite let a value outgrow its declaration."""
+        name = unfit.where.removeprefix(f"{schema.name}.{table.name}.")
+        for number, column in enumerate(table.columns):
+            if column.name == name:
+                wider = self._wider(table, column)
+                if wider is None or wider == column.type:
+                    return None
+                self.notes.append(
+                    f"{unfit.where} is declared {column.type_original} and holds more; "
+                    f"it was archived as {wider}"
+                )
+                columns = list(table.columns)
+                columns[number] = replace(column, type=wider)
+                return replace(table, columns=tuple(columns))
+        return None
+
+    def misfits(self) -> list[Unfit]:
+        """Find, in every table, the columns that hold values of another class than declared."""
+        found = []
+        for schema, table in self._database.tables():
+            for column in table.columns:
+                if (unfit := self._first_misfit(schema, table, column)) is not None:
+                    found.append(unfit)
+        return found
+
+    def _first_misfit(self, schema: Schema, table: Table, column: Column) -> Unfit | None:
+        relation, quoted = self._relation(table), _quote(column.name)
+        classes = _CLASSES_OF_KIND.get(_predefined(column).kind)
+        if classes is None or self._selection.wants_text(schema.name, table.name, column.name):
+            return None
+        wanted = ",".join(f"'{c}'" for c in classes)
+        key = relation.rowid if relation.has_rowid else "NULL"
+        row = self._db.execute(
+            f"SELECT {key}, typeof({quoted}), substr({quoted},1,40) FROM {relation.sql} "
+            f"WHERE typeof({quoted}) NOT IN ({wanted},'null') LIMIT 1"
+        ).fetchone()
+        if row is None:
+            return None
+        return _misfit(schema, table, column, row[0], row[1], row[2])
+
+    def _wider(self, table: Table, column: Column) -> PredefinedType | None:
+        type_, relation, quoted = _predefined(column), self._relation(table), _quote(column.name)
+        if type_.kind is Kind.TEXT and type_.length is not None:
+            # SQLite's length() stops at a NUL character; bytes are never fewer than characters.
+            has_nul = f"instr(CAST({quoted} AS BLOB), x'00')"
+            size = f"iif({has_nul}, octet_length({quoted}), length({quoted}))"
+            longest = self._db.execute(
+                f"SELECT max({size}) FROM {relation.sql} WHERE typeof({quoted})='text'"
+            ).fetchone()[0]
+            return replace(type_, length=longest)
+        if type_.kind is Kind.DECIMAL and type_.length is not None:
+            return PredefinedType("DECIMAL")
+        return None
+
+    def _encoding(self) -> str:
+        """The encoding of text in the file: utf-8, utf-16le or utf-16be."""
+        ((encoding,),) = self._db.execute("PRAGMA encoding").fetchall()
+        return str(encoding).lower()
+
+    def _relation(self, table: Table) -> Relation:
+        return self._catalogue.relations[table.name]
+
+    def _edge(self, relation: Relation, function: str) -> int | None:
+        row = self._db.execute(
+            f"SELECT {function}({relation.rowid}) FROM {relation.sql}"
+        ).fetchone()
+        return row[0] if row else None
+
+    def _batches(self, query: _Query) -> Iterator[Batch]:
+        if not self._utf8:
+            yield from self._slow(query, 0, -1)
+            return
+        table = query.table
+        width, done, count = len(table.columns), 0, 64
+        cursor = self._db.execute(query.fast(table.name in self._long))
+        while lines := [line for (line,) in islice(cursor, count)]:
+            batch = self._checked(lines, width)
+            if batch is not None and self._suspicious(table, lines):
+                # From here on SQLite looks at the length of each text, and hands over only those
+                # that stay inline.
+                self._long.add(table.name)
+                cursor = self._db.execute(f"{query.fast(True)} LIMIT -1 OFFSET {done + len(lines)}")
+                batch = None
+            if batch is None:
+                yield from self._slow(query, done, len(lines))
+            else:
+                yield batch
+            done += len(lines)
+            size = sum(map(len, lines))
+            count = max(1, min(4096, len(lines) * _BATCH // max(size, 1)))
+
+    def _suspicious(self, table: Table, lines: list[bytes]) -> bool:
+        """Whether a row is so long that a text in it may have to lie in a file."""
+        if table.name in self._long or max(map(len, lines)) <= self._limit:
+            return False
+        return any(_predefined(c).large for c in table.columns)
+
+    def _checked(self, lines: list[bytes], width: int) -> Batch | None:
+        """Return the batch if each byte of structure in it is one that the query made."""
+        data = ROW.join([*lines, b""])
+        if _ODD in data or data.count(CELL) != len(lines) * (width - 1):
+            return None
+        if ROW in b"".join(lines):
+            return None
+        for mark, plain in ((self._null, NULL), (self._ref, REF)):
+            if plain in data:
+                marked, data = len(data), data.replace(mark, plain)
+                if data.count(plain) * (len(mark) - 1) != marked - len(data):
+                    return None
+        try:
+            data.translate(_AS_TEXT).decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            return None
+        return Batch(data, len(lines))
+
+    def _slow(self, query: _Query, skip: int, rows: int) -> Iterator[Batch]:
+        """Read rows value by value: those that the quick way could not be sure of."""
+        cursor = self._db.execute(query.slow(skip, rows))
+        number = skip
+        while values := list(islice(cursor, 64)):
+            lines = []
+            for row in values:
+                number += 1
+                lines.append(CELL.join(query.cells(row, number)) + ROW)
+            yield Batch(b"".join(lines), len(lines))
+
+
+_CLASSES_OF_KIND = {
+    Kind.INTEGER: ("integer",),
+    Kind.FLOAT: ("real",),
+    Kind.DECIMAL: ("integer", "real"),
+    Kind.BOOLEAN: ("integer",),
+    Kind.BINARY: ("blob",),
+    Kind.TEXT: ("text",),
+    Kind.DATE: ("text",),
+    Kind.TIME: ("text",),
+    Kind.TIMESTAMP: ("text",),
+}
+
+
+class _Query:
+    """How one part of a table is read, quickly or closely."""
+
+    def __init__(
+        self, source: SqliteSource, schema: Schema, table: Table, part: tuple[int, int] | None
+    ) -> None:
+        self.schema, self.table, self._source = schema, table, source
+        self._relation = source._relation(table)
+        condition = [f"({self._relation.where})"] if self._relation.where else []
+        if part is not None:
+            condition.append(f"{self._relation.rowid} BETWEEN {part[0]} AND {part[1]}")
+        self._rest = f" FROM {self._relation.sql}"
+        if condition:
+            self._rest += " WHERE " + " AND ".join(condition)
+        order = self._relation.order or (self._relation.rowid if self._relation.has_rowid else "")
+        if order:
+            self._rest += f" ORDER BY {order}"
+
+    def fast(self, careful: bool) -> str:
+        """One text per row; ``careful`` about text that is too long to stay inline."""
+        source = self._source
+        marks = Marks(_hex(source._null), _hex(source._ref), _hex(_ODD))
+        limit, rowid = source._limit, self._relation.rowid
+        if not self._relation.has_rowid:  # nothing to find a large value by: it stays inline
+            limit, rowid = 2_000_000_000, "''"
+        texts = (
+            any_class(_quote(c.name), marks)
+            if self._as_text(c)
+            else expression(
+                _quote(c.name), _predefined(c), marks, f"{rowid}||':{k}'", limit, careful
+            )
+            for k, c in enumerate(self.table.columns)
+        )
+        return f"SELECT CAST(concat_ws(x'ff',{','.join(texts)}) AS BLOB){self._rest}"
+
+    def slow(self, skip: int, rows: int) -> str:
+        # Text comes as bytes, so that text which is not Unicode does not stop the reading.
+        values = ",".join(
+            f"typeof({q}),iif(typeof({q})='text',CAST({q} AS BLOB),{q})"
+            for q in (_quote(c.name) for c in self.table.columns)
+        )
+        key = self._relation.rowid if self._relation.has_rowid else "NULL"
+        return f"SELECT {key},{values}{self._rest} LIMIT {rows} OFFSET {skip}"
+
+    def cells(self, row: tuple[Any, ...], number: int) -> Iterator[bytes]:
+        """Yield the cells of a row given as key and pairs of class and value."""
+        for k, column in enumerate(self.table.columns):
+            class_, value = row[2 * k + 1], row[2 * k + 2]
+            yield NULL if value is None else self._cell(column, class_, value, row[0], k, number)
+
+    def _cell(
+        self, column: Column, class_: str, value: Any, key: int | None, k: int, number: int
+    ) -> bytes:
+        if class_ == "text":
+            value = self._decoded(column, value, number)
+        if self._as_text(column):
+            return cell_bytes(_any_text(value))
+        type_ = _predefined(column)
+        size = len(value) if isinstance(value, str | bytes) else 0
+        fits = isinstance(value, bytes) == (type_.kind is Kind.BINARY)
+        if type_.large and fits and key is not None and size > self._source._limit:
+            return REF + f"{key}:{k}".encode()
+        text = lexical(value, type_)
+        if text is None:
+            raise _misfit(self.schema, self.table, column, number, class_, value)
+        return cell_bytes(text)
+
+    def _decoded(self, column: Column, value: bytes, number: int) -> str | bytes:
+        try:
+            return value.decode(self._source._encoding(), "surrogatepass")
+        except UnicodeDecodeError as error:
+            if self._as_text(column):
+                return value
+            where = f"{self.schema.name}.{self.table.name}.{column.name}"
+            raise Unfit(
+                where, number, f"the byte string {value[:40]!r}", "text in Unicode"
+            ) from error
+
+    def _as_text(self, column: Column) -> bool:
+        return (
+            self._source._selection.wants_text(self.schema.name, self.table.name, column.name)
+            or (
+                self.table.name,
+                column.name,
+            )
+            in self._source._catalogue.mixed
+        )
+
+
+def _any_text(value: int | float | str | bytes) -> str:
+    """Any value as people would write it: numbers and text as they are, bytes as X'…'."""
+    return f"X'{value.hex().upper()}'" if isinstance(value, bytes) else str(value)
+
+
+def _misfit(
+    schema: Schema, table: Table, column: Column, row: int | None, class_: str, value: Any
+) -> Unfit:
+    shown = repr(value if len(repr(value)) <= 60 else value[:40])
+    declared = column.type_original or str(column.type)
+    return Unfit(
+        f"{schema.name}.{table.name}.{column.name}",
+        row,
+        f"the {class_} {shown}",
+        f"of the declared type {declared}",
+    )
+
+
+def _predefined(column: Column) -> PredefinedType:
+    assert isinstance(column.type, PredefinedType)
+    return column.type
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _hex(data: bytes) -> str:
+    return f"x'{data.hex()}'"
+
+
+def _blob_stream(blob: apsw.Blob) -> BinaryIO:
+    import io
+
+    class Stream(io.RawIOBase):
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            data = blob.read(len(buffer))
+            buffer[: len(data)] = data
+            return len(data)
+
+        def close(self) -> None:
+            if not self.closed:
+                blob.close()
+            super().close()
+
+    return io.BufferedReader(Stream(), 1 << 20)

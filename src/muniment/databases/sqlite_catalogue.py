@@ -1,0 +1,412 @@
+"""The definitions in an SQLite file: its own catalogue, and what only its SQL text tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from muniment.databases.sqlite_types import declared_type, type_of_classes
+from muniment.errors import UsageError
+from muniment.sql.model import (
+    CheckConstraint,
+    Column,
+    Database,
+    ForeignKey,
+    Reference,
+    Schema,
+    Table,
+    Trigger,
+    UniqueKey,
+    View,
+)  # fmt: skip
+from muniment.sql.original import Original, join_original
+from muniment.sql.selection import Selection
+from muniment.sql.types import PredefinedType
+
+__all__ = ["Catalogue", "Relation", "read_catalogue"]
+
+_TEXT = PredefinedType("CLOB")
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Where the rows of an archived table come from."""
+
+    sql: str
+    base: str | None = None  # the table's name if it is one, None for views and queries
+    has_rowid: bool = False
+    rowid: str = "rowid"
+    where: str | None = None
+    order: str | None = None
+
+
+@dataclass
+class Catalogue:
+    """What the catalogue says, and how to read the rows."""
+
+    database: Database = field(default_factory=lambda: Database(""))
+    relations: dict[str, Relation] = field(default_factory=dict)
+    mixed: set[tuple[str, str]] = field(default_factory=set)  # columns archived as text
+    notes: list[str] = field(default_factory=list)
+
+
+def read_catalogue(db: apsw.Connection, path: Path, selection: Selection) -> Catalogue:
+    """Return the definitions of the file, reduced to what was selected."""
+    return _CatalogueReader(db, path, selection).read()
+
+
+class _CatalogueReader:
+    def __init__(self, db: apsw.Connection, path: Path, selection: Selection) -> None:
+        self._db: Any = db  # rows of the catalogue have known types that apsw cannot tell
+        self._path, self._selection = path, selection
+        self._result = Catalogue()
+        self._sql = {
+            (kind, name): (table, sql)
+            for kind, name, table, sql in db.execute(
+                "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+            )
+        }
+        self._kinds = self._table_list()
+        self._columns_of = {
+            name: [row[1] for row in self._info(name)]
+            for name, (kind, _) in self._kinds.items()
+            if kind != "view"
+        }
+
+    def read(self) -> Catalogue:
+        tables = [self._table(name) for name in self._table_names()]
+        views = [view for name in self._views() if (view := self._view(name)) is not None]
+        schema = Schema("main", "schema0", tables=tuple(tables), views=tuple(views))
+        database = Database(
+            dbname=self._path.stem,
+            database_product=f"SQLite {apsw.sqlite_lib_version()}",
+            connection=f"sqlite:///{self._path.name}",
+            schemas=(schema,),
+        )
+        selection = self._selection
+        selection.check(database, [("main", v.name) for v in views])
+        database = selection.prune(database)
+        if not database.schemas:
+            raise UsageError("an SQLite file has one schema, main")
+        self._result.database = self._with_extra_tables(database, views)
+        return self._result
+
+    def _table_list(self) -> dict[str, tuple[str, bool]]:
+        """Every table and view of the file: its kind, and whether it lacks a rowid."""
+        rows = self._db.execute("PRAGMA main.table_list").fetchall()
+        return {
+            name: (kind, bool(without))
+            for schema, name, kind, _, without, _ in rows
+            if schema == "main" and not name.startswith("sqlite_")
+        }
+
+    def _table_names(self) -> Iterator[str]:
+        for (kind, name), _ in self._sql.items():
+            if kind != "table" or name not in self._kinds:
+                continue
+            if self._kinds[name][0] == "shadow":
+                continue  # the virtual table above it shows the same data
+            if not self._columns_of.get(name):
+                self._result.notes.append(
+                    f"the virtual table {name} cannot be read here: its module is missing"
+                )
+                continue
+            yield name
+
+    def _views(self) -> list[str]:
+        return [name for (kind, name) in self._sql if kind == "view"]
+
+    def _info(self, name: str) -> list[tuple[int, str, str, int, str | None, int, int]]:
+        try:
+            return list(self._db.execute(f"PRAGMA table_xinfo({_quote(name)})"))
+        except apsw.SQLError:
+            return []
+
+    def _table(self, name: str) -> Table:
+        kind, without_rowid = self._kinds[name]
+        info = self._info(name)
+        relation = self._relation(name, info, kind == "table" and not without_rowid)
+        self._result.relations[name] = relation
+        keys = sorted((pk, column) for _, column, _, _, _, pk, _ in info if pk)
+        rowid_alias = (
+            len(keys) == 1 and relation.has_rowid and self._is_rowid(name, keys[0][1], info)
+        )
+        never_null = {column for _, column in keys} if without_rowid or rowid_alias else set()
+        columns = tuple(self._columns(name, info, never_null, relation))
+        table = Table(
+            name=name,
+            folder=f"table{len(self._result.relations) - 1}",
+            columns=columns,
+            rows=self._estimate(relation),
+            primary_key=UniqueKey(f"pk_{name}", tuple(c for _, c in keys)) if keys else None,
+            foreign_keys=tuple(self._foreign_keys(name)),
+            candidate_keys=tuple(self._candidate_keys(name)),
+            check_constraints=tuple(_checks(self._sql["table", name][1] or "", name)),
+            triggers=tuple(self._triggers(name)),
+        )
+        if self._selection.columns_of("main", name) is None and kind == "table":
+            table = replace(table, description=join_original(None, self._original(name)))
+        return table
+
+    def _relation(
+        self,
+        name: str,
+        info: list[tuple[int, str, str, int, str | None, int, int]],
+        has_rowid: bool,
+    ) -> Relation:
+        names = {row[1].lower() for row in info}
+        rowid = next((word for word in ("rowid", "_rowid_", "oid") if word not in names), None)
+        order = self._selection.order_of("main", name)
+        return Relation(
+            sql=f"main.{_quote(name)}",
+            base=name,
+            has_rowid=has_rowid and rowid is not None and order is None,
+            rowid=rowid or "rowid",
+            where=self._selection.where_of("main", name),
+            order=order,
+        )
+
+    def _is_rowid(
+        self, name: str, key: str, info: list[tuple[int, str, str, int, str | None, int, int]]
+    ) -> bool:
+        """INTEGER PRIMARY KEY, to the letter, is the rowid itself; it has no index of its own."""
+        declared = next(row[2] for row in info if row[1] == key)
+        indexes = self._db.execute(f"PRAGMA index_list({_quote(name)})").fetchall()
+        return declared.upper() == "INTEGER" and not any(
+            origin == "pk" for _, _, _, origin, _ in indexes
+        )
+
+    def _columns(
+        self,
+        table: str,
+        info: list[tuple[int, str, str, int, str | None, int, int]],
+        never_null: set[str],
+        relation: Relation,
+    ) -> Iterator[Column]:
+        for _, name, declared, not_null, default, _, hidden in info:
+            if hidden == 1:
+                continue  # the hidden columns of virtual tables are arguments, not data
+            yield Column(
+                name=name,
+                type=self._type(table, name, declared, relation),
+                type_original=declared or None,
+                nullable=not (not_null or name in never_null),
+                default_value=default,
+            )
+
+    def _type(self, table: str, column: str, declared: str, relation: Relation) -> PredefinedType:
+        if self._selection.wants_text("main", table, column):
+            return _TEXT
+        known = declared_type(declared)
+        if known is not None:
+            return known
+        quoted = _quote(column)
+        rows = self._db.execute(
+            f"SELECT DISTINCT typeof({quoted}) FROM {relation.sql} WHERE {quoted} IS NOT NULL"
+        )
+        classes = {class_ for (class_,) in rows}
+        if len(classes) > 1:
+            self._result.mixed.add((table, column))
+            kinds = " and ".join(sorted(classes))
+            shown = f"is declared {declared}" if declared else "has no declared type"
+            self._result.notes.append(
+                f"main.{table}.{column} {shown} and holds {kinds} values; it was archived as text"
+            )
+        return type_of_classes(classes)
+
+    def _estimate(self, relation: Relation) -> int:
+        if not relation.has_rowid:
+            return 0
+        # Two statements, so that each finds its end of the index without reading what is between.
+        ((low,),), ((high,),) = (
+            self._db.execute(f"SELECT {edge}({relation.rowid}) FROM {relation.sql}").fetchall()
+            for edge in ("min", "max")
+        )
+        return 0 if high is None else high - low + 1
+
+    def _foreign_keys(self, table: str) -> Iterator[ForeignKey]:
+        rows = self._db.execute(f"PRAGMA foreign_key_list({_quote(table)})").fetchall()
+        for number in sorted({row[0] for row in rows}, reverse=True):
+            parts = sorted(row for row in rows if row[0] == number)
+            _, _, parent, _, _, on_update, on_delete, _ = parts[0]
+            parent = self._spelling(parent, self._kinds)
+            targets = [row[4] for row in parts]
+            if None in targets:  # REFERENCES parent, without columns, means its primary key
+                keys = sorted(
+                    (pk, column) for _, column, _, _, _, pk, _ in self._info(parent) if pk
+                )
+                targets = [column for _, column in keys]
+            if len(targets) != len(parts):
+                self._result.notes.append(
+                    f"a foreign key of {table} to {parent} matches no key there and was left out"
+                )
+                continue
+            yield ForeignKey(
+                name=f"fk_{table}_{max(row[0] for row in rows) - number + 1}",
+                referenced_schema="main",
+                referenced_table=parent,
+                references=tuple(
+                    Reference(
+                        self._spelling(row[3], self._columns_of.get(table, [])),
+                        self._spelling(target, self._columns_of.get(parent, [])),
+                    )
+                    for row, target in zip(parts, targets, strict=True)
+                ),
+                delete_action=on_delete,
+                update_action=on_update,
+            )
+
+    @staticmethod
+    def _spelling(name: str, known: dict[str, tuple[str, bool]] | list[str]) -> str:
+        """SQLite compares names without case; the archive keeps the spelling of the definition."""
+        return next((k for k in known if k.lower() == name.lower()), name)
+
+    def _candidate_keys(self, table: str) -> Iterator[UniqueKey]:
+        indexes = self._db.execute(f"PRAGMA index_list({_quote(table)})").fetchall()
+        number = 0
+        for _, name, unique, origin, partial in reversed(indexes):
+            columns = [row[2] for row in self._db.execute(f"PRAGMA index_info({_quote(name)})")]
+            if not unique or partial or origin == "pk" or None in columns:
+                continue
+            number += 1
+            shown = name if origin == "c" else f"uq_{table}_{number}"
+            yield UniqueKey(shown, tuple(columns))
+
+    def _triggers(self, table: str) -> Iterator[Trigger]:
+        for (kind, name), (owner, sql) in self._sql.items():
+            if kind == "trigger" and owner.lower() == table.lower():
+                match = _TRIGGER.search(sql)
+                if match is None:
+                    self._result.notes.append(
+                        f"the trigger {name} could not be understood and was left out"
+                    )
+                    continue
+                yield Trigger(
+                    name=name,
+                    action_time=" ".join((match["time"] or "BEFORE").upper().split()),
+                    trigger_event=" ".join(match["event"].split()),
+                    triggered_action=match["action"].strip(),
+                )
+
+    def _original(self, table: str) -> Original:
+        """The SQL of a table with its indexes and triggers."""
+        statements = [self._sql["table", table][1]]
+        for (kind, _), (owner, sql) in self._sql.items():
+            if kind in ("index", "trigger") and owner.lower() == table.lower() and sql:
+                statements.append(sql)
+        return Original("SQLite", tuple(statements))
+
+    def _view(self, name: str) -> View | None:
+        info = self._info(name)
+        if not info:
+            self._result.notes.append(
+                f"the view {name} is broken in the database itself; only its text was archived"
+            )
+        match = _VIEW.match(self._sql["view", name][1])
+        columns = tuple(
+            Column(column, declared_type(declared) or _TEXT, declared or None, True)
+            for _, column, declared, _, _, _, _ in info
+        )
+        query = self._sql["view", name][1][match.end() :] if match else self._sql["view", name][1]
+        if not columns:
+            columns = (Column("unknown", _TEXT),)
+        return View(name, columns, query_original=query.strip())
+
+    def _with_extra_tables(self, database: Database, views: list[View]) -> Database:
+        """Add the tables that are made from views and queries."""
+        extra = []
+        for view in views:
+            if self._selection.takes_view("main", view.name):
+                extra.append(
+                    self._made(
+                        view.name, f"main.{_quote(view.name)}", f"The rows of the view {view.name}."
+                    )
+                )
+        for name, sql in self._selection.queries.items():
+            self._db.execute(f"CREATE TEMP VIEW {_quote(name)} AS {sql}")
+            extra.append(
+                self._made(name, f"temp.{_quote(name)}", f"The result of the query: {sql}")
+            )
+        if not extra:
+            return self._numbered(database)
+        schema = database.schemas[0]
+        names = {table.name for table in schema.tables}
+        for table in extra:
+            if table.name in names:
+                raise UsageError(
+                    f"there is a table {table.name} already; give the query another name"
+                )
+        schema = replace(schema, tables=(*schema.tables, *extra))
+        return self._numbered(replace(database, schemas=(schema,)))
+
+    def _made(self, name: str, sql: str, description: str) -> Table:
+        schema, _, quoted = sql.partition(".")
+        info = list(self._db.execute(f"PRAGMA {schema}.table_xinfo({quoted})"))
+        relation = Relation(
+            sql,
+            where=self._selection.where_of("main", name),
+            order=self._selection.order_of("main", name),
+        )
+        self._result.relations[name] = relation
+        columns = tuple(self._columns(name, info, set(), relation))
+        return Table(name, "", columns, description=description)
+
+    @staticmethod
+    def _numbered(database: Database) -> Database:
+        """Give the tables that are left their folders, without gaps."""
+        schemas = tuple(
+            replace(s, tables=tuple(replace(t, folder=f"table{n}") for n, t in enumerate(s.tables)))
+            for s in database.schemas
+        )
+        return replace(database, schemas=schemas)
+
+
+_TRIGGER = re.compile(
+    r"""\bTRIGGER\b .*? \b(?:(?P<time>BEFORE|AFTER|INSTEAD\s+OF)\s+)?
+        (?P<event>DELETE|INSERT|UPDATE(?:\s+OF\s+.+?)?)\s+ON\s+
+        (?:"(?:[^"]|"")+"|\[[^]]+\]|`[^`]+`|\w+)\s*(?P<action>.*)""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_VIEW = re.compile(
+    r"""\s*CREATE\s+(?:TEMP\s+|TEMPORARY\s+)?VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?
+        (?:"(?:[^"]|"")+"|\[[^]]+\]|`[^`]+`|'[^']+'|\w+)\s*(?:\([^)]*\)\s*)?AS\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_TOKEN = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|\[[^]]*\]|--[^\n]*|/\*.*?\*/|\w+|\S""", re.DOTALL
+)
+
+
+def _checks(sql: str, table: str) -> Iterator[CheckConstraint]:
+    """Yield the CHECK constraints in the text of a CREATE TABLE statement."""
+    tokens = [t for t in _TOKEN.finditer(sql) if not t[0].startswith(("--", "/*"))]
+    number = 0
+    for position, token in enumerate(tokens):
+        if (
+            token[0].upper() != "CHECK"
+            or position + 1 >= len(tokens)
+            or tokens[position + 1][0] != "("
+        ):
+            continue
+        depth, end = 0, position + 1
+        for end in range(position + 1, len(tokens)):
+            depth += {"(": 1, ")": -1}.get(tokens[end][0], 0)
+            if depth == 0:
+                break
+        number += 1
+        named = position >= 2 and tokens[position - 2][0].upper() == "CONSTRAINT"
+        name = _unquote(tokens[position - 1][0]) if named else f"ck_{table}_{number}"
+        yield CheckConstraint(name, sql[tokens[position + 1].end() : tokens[end].start()].strip())
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _unquote(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name[0] in '"`[' else name

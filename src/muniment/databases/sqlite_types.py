@@ -1,0 +1,171 @@
+"""What a declared SQLite type means in SQL:2008, and how its values become text.
+
+SQLite checks no types, so each column has two ways to its text: an SQL expression that is quick and
+marks every value it did not expect, and a Python function that takes a closer look at those.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from muniment.errors import FormatError
+from muniment.sql.types import Kind, PredefinedType, parse_type
+
+__all__ = ["Marks", "declared_type", "expression", "lexical", "sqlite_type", "type_of_classes"]
+
+_DECLARED = re.compile(r"(?P<name>[^()]*)(?:\(\s*(?P<p>\d+)\s*(?:,\s*(?P<s>\d+)\s*)?\)[^()]*)?")
+
+# Decimals too long for a double keep their digits as text, under a name that says so.
+DECIMAL_TEXT = "DECIMAL_TEXT"
+
+_EXACT_NAMES = {
+    "DATE": PredefinedType("DATE"),
+    "TIME": PredefinedType("TIME"),
+    "DATETIME": PredefinedType("TIMESTAMP"),
+    "TIMESTAMP": PredefinedType("TIMESTAMP"),
+    "BOOLEAN": PredefinedType("BOOLEAN"),
+    "BOOL": PredefinedType("BOOLEAN"),
+}
+
+
+def declared_type(declared: str) -> PredefinedType | None:
+    """Return the SQL:2008 type of a declaration; None where only the content can tell.
+
+    >>> [str(declared_type(d)) for d in ("INT", "nvarchar(20)", "DECIMAL(10,2)", "text", "")]
+    ['BIGINT', 'VARCHAR(20)', 'DECIMAL(10,2)', 'CLOB', 'None']
+    """
+    match = _DECLARED.fullmatch(declared.upper())
+    if not match or not match["name"]:
+        return None
+    name, length = " ".join(match["name"].split()), int(match["p"] or 0)
+    if name in _EXACT_NAMES:
+        return _EXACT_NAMES[name]
+    scale = int(match["s"]) if match["s"] else None
+    if name in ("DECIMAL", "NUMERIC", "DEC", DECIMAL_TEXT):
+        return PredefinedType("DECIMAL", length or None, scale)
+    if name in ("BINARY", "VARBINARY") and length:
+        return PredefinedType(name, length)
+    if name.startswith(("INTERVAL ", "TIMESTAMP ", "TIME ")):
+        return _standard_type(declared)
+    if "INT" in name:  # SQLite's own order of rules for affinity; all its integers have 64 bits
+        return PredefinedType("BIGINT")
+    if "CHAR" in name and length:
+        return PredefinedType("VARCHAR", length)
+    if any(word in name for word in ("CHAR", "CLOB", "TEXT")):
+        return PredefinedType("CLOB")
+    if "BLOB" in name:
+        return PredefinedType("BLOB")
+    if any(word in name for word in ("REAL", "FLOA", "DOUB")):
+        return PredefinedType("DOUBLE PRECISION")
+    return None
+
+
+def _standard_type(declared: str) -> PredefinedType | None:
+    try:
+        return parse_type(declared)
+    except FormatError:
+        return None
+
+
+def sqlite_type(type_: PredefinedType) -> str:
+    """Return the declaration under which a column of this type loses nothing."""
+    if type_.kind is Kind.DECIMAL and (type_.length is None or type_.length > 15):
+        return str(type_).replace(type_.name, DECIMAL_TEXT, 1)
+    if type_.kind is Kind.TEXT and (type_.large or type_.length is None):
+        return "TEXT"
+    if type_.kind is Kind.BINARY and type_.large:
+        return "BLOB"
+    return str(type_)
+
+
+def type_of_classes(classes: set[str]) -> PredefinedType:
+    """Return the type for a column that only its content describes."""
+    single = {"integer": "BIGINT", "real": "DOUBLE PRECISION", "blob": "BLOB"}
+    return PredefinedType(
+        single.get(next(iter(classes), ""), "CLOB") if len(classes) == 1 else "CLOB"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The bytes that structure the text of a row; NULL and REF carry a nonce (see sqlite.py)."""
+
+    null: str
+    ref: str
+    odd: str
+
+
+def expression(
+    column: str, type_: PredefinedType, marks: Marks, reference: str, limit: int, careful: bool
+) -> str:
+    """Return SQL for the text of a value; a value of another class comes with the odd mark.
+
+    ``reference`` is SQL for what finds a large value again; binary values longer than ``limit`` are
+    always given by reference, text only if ``careful``.
+    """
+    odd = f"ifnull({marks.odd}||{column},{marks.null})"
+    large = f"{marks.ref}||{reference}"
+    kind = f"typeof({column})"
+    match type_.kind:
+        case Kind.INTEGER:
+            return f"iif({kind}='integer',{column},{odd})"
+        case Kind.FLOAT:
+            bound = "1.7976931348623157e308"
+            return f"iif({kind}='real' and {column} between -{bound} and {bound},{column},{odd})"
+        case Kind.DECIMAL:
+            plain = f"(abs({column})<1e15 and (abs({column})>=0.0001 or {column}=0))"
+            number = f"{kind} in ('integer','real') and {plain}"
+            return f"iif(({number}) or {kind}='text',{column},{odd})"
+        case Kind.BOOLEAN:
+            return f"iif({kind}='integer' and {column} in (0,1),iif({column},'true','false'),{odd})"
+        case Kind.TIMESTAMP:
+            with_t = f"substr({column},1,10)||'T'||substr({column},12)"
+            return f"iif({kind}='text' and substr({column},11,1)=' ',{with_t},{odd})"
+        case Kind.BINARY:
+            inline = f"iif(length({column})<={limit},hex({column}),{large})"
+            return f"iif({kind}='blob',{inline},{odd})"
+        case _ if type_.large and careful:
+            inline = f"iif(octet_length({column})<={limit},{column},{large})"
+            return f"iif({kind}='text',{inline},{odd})"
+        case _:
+            return f"iif({kind}='text',{column},{odd})"
+
+
+def any_class(column: str, marks: Marks) -> str:
+    """Return SQL for the text of a value in a column that is archived as text whatever it holds."""
+    return f"iif(typeof({column})<>'blob',{column},ifnull({marks.odd}||{column},{marks.null}))"
+
+
+def lexical(value: int | float | str | bytes, type_: PredefinedType) -> str | None:
+    """Return the text of a value in its column's type, or None if it does not fit."""
+    match type_.kind, value:
+        case Kind.INTEGER, int():
+            return str(value)
+        case Kind.FLOAT, float():
+            return _float(value)
+        case Kind.DECIMAL, int():
+            return str(value)
+        case Kind.DECIMAL, float() if math.isfinite(value):
+            return f"{Decimal(repr(value)):f}"
+        case Kind.DECIMAL, str():
+            return value
+        case Kind.BOOLEAN, int() if value in (0, 1):
+            return "true" if value else "false"
+        case Kind.TIMESTAMP, str() if value[10:11] == " ":
+            return f"{value[:10]}T{value[11:]}"
+        case ((Kind.DATE | Kind.TIME | Kind.INTERVAL), str()):
+            return value
+        case Kind.BINARY, bytes():
+            return value.hex().upper()
+        case Kind.TEXT, str():
+            return value
+    return None
+
+
+def _float(value: float) -> str:
+    if math.isinf(value):
+        return "INF" if value > 0 else "-INF"
+    return repr(value)

@@ -1,0 +1,100 @@
+"""Every error Muniment raises on purpose.
+
+MunimentError
+├── UsageError             the request itself is wrong (exit code 2)
+├── FormatError            a file breaks its format
+│   └── SiardError
+├── Unfit                  a value has no place in the type of its column
+├── DigestMismatch         bytes are not those that were written
+├── DatabaseError          a live database refused
+│   └── MissingDriver      names the extra to install
+├── WorkerDied             a worker process ended before its work did
+└── NotFound
+
+Each reads as a sentence that says what is wrong and what to do. Errors become exit codes only in
+``cli/main.py``; ``OSError`` passes through untranslated until then.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+
+class MunimentError(Exception):
+    """The base of all errors that a user can act on."""
+
+
+class UsageError(MunimentError):
+    """The request contradicts itself or names something that does not exist."""
+
+
+class FormatError(MunimentError):
+    """A file breaks its format."""
+
+
+class SiardError(FormatError):
+    """A file is not a readable SIARD archive."""
+
+
+class Unfit(MunimentError):
+    """A value has no place in the type of its column, and nobody asked for text instead."""
+
+    def __init__(
+        self, where: str, row: int | None, value: str, wanted: str, others: tuple[str, ...] = ()
+    ) -> None:
+        self.where, self.row, self.value, self.wanted, self.others = (
+            where,
+            row,
+            value,
+            wanted,
+            others,
+        )
+        place = where if row is None else f"{where}, row {row}"
+        columns = sorted({where, *others})
+        options = " ".join(f"--as-text {shlex.quote(column)}" for column in columns)
+        more = f" {len(columns) - 1} more columns hold such values." if len(columns) > 1 else ""
+        super().__init__(
+            f"{place}: {value} is not {wanted}.{more} Nothing was archived. "
+            f"To archive such columns as text, add: {options}"
+        )
+
+    def __reduce__(self) -> tuple[type[Unfit], tuple[object, ...]]:
+        return Unfit, (self.where, self.row, self.value, self.wanted, self.others)
+
+
+class DigestMismatch(MunimentError):
+    """Bytes are not those that were written."""
+
+    def __init__(self, path: str, algorithm: str, expected: str, found: str) -> None:
+        self.path, self.algorithm, self.expected, self.found = path, algorithm, expected, found
+        super().__init__(
+            f"{path} was changed: its {algorithm} digest should be {expected} and is {found}"
+        )
+
+    def __reduce__(self) -> tuple[type[DigestMismatch], tuple[str, str, str, str]]:
+        return DigestMismatch, (self.path, self.algorithm, self.expected, self.found)
+
+
+class DatabaseError(MunimentError):
+    """A live database refused."""
+
+
+class MissingDriver(DatabaseError):
+    """The driver for a database product is not installed."""
+
+    def __init__(self, product: str, extra: str) -> None:
+        self.product, self.extra = product, extra
+        super().__init__(
+            f"{product} needs a driver that is not installed: pip install 'muniment[{extra}]'"
+        )
+
+    def __reduce__(self) -> tuple[type[MissingDriver], tuple[str, str]]:
+        return MissingDriver, (self.product, self.extra)
+
+
+class WorkerDied(MunimentError):
+    """A worker process ended before its work did."""
+
+
+class NotFound(MunimentError):
+    """What was asked for is not there."""

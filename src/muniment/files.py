@@ -1,0 +1,49 @@
+"""Files that appear complete or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from muniment.errors import UsageError
+
+__all__ = ["new_file", "refuse_existing", "settle"]
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise UsageError if something has this name, or if its folder is missing."""
+    if path.exists():
+        raise UsageError(f"{path} exists already; choose another name or move it away")
+    if not path.parent.is_dir():
+        raise UsageError(f"the folder {path.parent} does not exist; make it first")
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file that appears at ``path``, synced to disk, only if the block succeeds."""
+    refuse_existing(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    stream = partial.open("xb")
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        refuse_existing(path)  # somebody may have been quicker
+        settle(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def settle(partial: Path, path: Path) -> None:
+    """Give a finished file its name, and make sure that the name survives a power cut."""
+    partial.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

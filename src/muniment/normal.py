@@ -1,0 +1,111 @@
+"""One spelling for equal values of different types or from different writers.
+
+A value that the same product wrote twice is spelt the same twice, and nothing has to be done. Other
+pairs are brought to one form first: 1.10 and 1.1, 1.0E10 and 10000000000, true and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from muniment.sql.batch import CELL, NULL, ROW, Batch, cells_of
+from muniment.sql.model import Database, Leaf, Schema, Shape, Table, shape_of
+from muniment.sql.types import Kind
+
+__all__ = ["Normal", "normal_forms"]
+
+_NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
+_TIMES = {Kind.TIME, Kind.TIMESTAMP}
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The forms in which the columns of a table are compared: position and name of the form."""
+
+    forms: tuple[tuple[int, str], ...]
+    width: int
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Return the batch with those columns in their forms."""
+        if not self.forms:
+            return batch
+        cells = cells_of(batch)
+        for k, form in self.forms:
+            function = _FORMS[form]
+            cells[k :: self.width] = [
+                cell if cell == NULL else function(cell) for cell in cells[k :: self.width]
+            ]
+        rows = zip(*[iter(cells)] * self.width, strict=True)
+        return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
+
+
+def normal_forms(
+    first: Database, second: Database, a: tuple[Schema, Table], b: tuple[Schema, Table]
+) -> tuple[Normal, Normal]:
+    """Return the forms that two tables need to be compared; none if their columns differ."""
+    left_columns, right_columns = a[1].columns, b[1].columns
+    if len(left_columns) != len(right_columns):
+        return Normal((), len(left_columns)), Normal((), len(right_columns))
+    same_writer = _writer(first) == _writer(second) is not None
+    forms = []
+    for k, (x, y) in enumerate(zip(left_columns, right_columns, strict=True)):
+        left, right = shape_of(first, a[0].name, x), shape_of(second, b[0].name, y)
+        if same_writer and left == right:
+            continue
+        if (form := _form(left, right)) is not None:
+            forms.append((k, form))
+    normal = Normal(tuple(forms), len(left_columns))
+    return normal, normal
+
+
+def _writer(database: Database) -> str | None:
+    """The product whose values are spelt here, if it was Muniment that spelt them."""
+    archived_elsewhere = (
+        database.producer_application and not database.producer_application.startswith("Muniment ")
+    )
+    return None if archived_elsewhere else (database.database_product or "").partition(" ")[0]
+
+
+def _form(a: Shape, b: Shape) -> str | None:
+    if not isinstance(a, Leaf) or not isinstance(b, Leaf):
+        return None
+    kinds = {a.type.kind, b.type.kind}
+    if kinds <= _NUMBERS:
+        return None if kinds == {Kind.INTEGER} else "number"
+    if kinds <= _TIMES:
+        return "fraction"
+    if Kind.BOOLEAN in kinds and kinds != {Kind.BOOLEAN}:
+        return "boolean"
+    if kinds == {Kind.TEXT} and "CHAR" in (a.type.name, b.type.name) and a.type.name != b.type.name:
+        return "padding"
+    return None
+
+
+def _number(cell: bytes) -> bytes:
+    try:
+        value = Decimal(cell.decode())
+        if not value.is_finite():
+            raise InvalidOperation
+    except (InvalidOperation, UnicodeDecodeError):
+        return cell
+    text = f"{value:f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return (text if text not in ("-0", "") else "0").encode()
+
+
+def _fraction(cell: bytes) -> bytes:
+    return cell.rstrip(b"0").rstrip(b".") if b"." in cell else cell
+
+
+def _boolean(cell: bytes) -> bytes:
+    return {b"1": b"true", b"0": b"false"}.get(cell, cell)
+
+
+_FORMS: dict[str, Callable[[bytes], bytes]] = {
+    "number": _number,
+    "fraction": _fraction,
+    "boolean": _boolean,
+    "padding": lambda cell: cell.rstrip(b" "),
+}

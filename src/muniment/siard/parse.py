@@ -1,0 +1,336 @@
+"""Row XML back to batches: one regular expression per table, a proof, and an exact parser behind.
+
+The fast path takes a run of whole rows and finds every cell with one possessive expression. It may
+trust the result only if nothing was overlooked: each "<" of the run must belong to a tag that was
+matched. Any other spelling (attributes, comments, CDATA, complex values, prefixes, other encodings)
+goes through expat, which reads all that XML allows and says where a file is damaged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from xml.parsers import expat
+
+from muniment.errors import SiardError
+from muniment.siard.cells import UNEXPECTED, unescape_cells, unescape_text
+from muniment.siard.rows import in_utc
+from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
+from muniment.sql.model import Array, Leaf, Shape, Struct
+from muniment.sql.types import Kind
+
+__all__ = ["RowReader", "Run", "runs"]
+
+_EMPTY = b"\xf7"  # stands between the tags of an empty cell until NULL has been told from it
+_HEAD = re.compile(
+    rb"\A(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*"
+    rb"<table(?:\s[^<>]*[^/<>])?>\s*",
+    re.DOTALL,
+)
+_OTHER_ENCODING = re.compile(rb"encoding\s*=\s*[\"'](?!utf-8)", re.IGNORECASE)
+_HEAD_LIMIT = 1 << 16
+RUN_SIZE = 1 << 20
+_SLICE = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of whole rows as they stand in the file, with the offset of their first byte.
+
+    ``whole`` marks a file whose spelling allows no cutting: the run is the file's whole text.
+    """
+
+    xml: bytes
+    offset: int
+    whole: bool = False
+
+
+def runs(chunks: Iterable[bytes], where: str) -> Iterator[Run]:
+    """Cut a table file into runs of whole rows of about a megabyte.
+
+    A file that cannot be cut by looking for ``</row>`` (see RowReader) comes in pieces marked
+    ``whole``, to be fed to one exact parser in order.
+    """
+    stream = iter(chunks)
+    start = b""
+    for chunk in stream:
+        start += chunk
+        if len(start) >= _HEAD_LIMIT:
+            break
+    head = _HEAD.match(start)
+    if not head or _OTHER_ENCODING.search(start, 0, head.end()):
+        yield from _uncut(start, stream)
+        return
+    yield from _cut(start, head.end(), stream, where)
+
+
+def _uncut(start: bytes, stream: Iterator[bytes]) -> Iterator[Run]:
+    yield Run(start, 0, whole=True)
+    offset = len(start)
+    for chunk in stream:
+        yield Run(chunk, offset, whole=True)
+        offset += len(chunk)
+
+
+def _cut(start: bytes, begin: int, stream: Iterator[bytes], where: str) -> Iterator[Run]:
+    held, size, offset = [start[begin:]], len(start) - begin, begin
+    wanted = RUN_SIZE
+    for chunk in stream:
+        held.append(chunk)
+        size += len(chunk)
+        if size < wanted:
+            continue
+        rest = b"".join(held)
+        end = rest.rfind(b"</row>") + 6
+        if end > 5 and not _may_hide_tags(rest):
+            yield Run(rest[:end], offset)
+            rest, offset, wanted = rest[end:], offset + end, RUN_SIZE
+        else:
+            wanted = 2 * size
+            if size > _ROW_LIMIT:
+                limit = _ROW_LIMIT >> 20
+                raise SiardError(f"{where}: no end of row in {limit} MiB after byte {offset}")
+        held, size = [rest], len(rest)
+    yield from _last(b"".join(held), offset, where)
+
+
+def _may_hide_tags(xml: bytes) -> bool:
+    """Whether a comment or CDATA section may hold text that only looks like tags."""
+    return b"!" in xml and b"<!" in xml
+
+
+_ROW_LIMIT = 1 << 28
+
+
+_END = re.compile(rb"</table\s*>\s*(?:<!--(?:(?!-->).)*-->\s*)*\Z", re.DOTALL)
+
+
+def _last(rest: bytes, offset: int, where: str) -> Iterator[Run]:
+    end = _END.search(rest, max(0, rest.rfind(b"</table")))
+    if not end:
+        raise SiardError(
+            f"{where}: malformed XML at byte {offset + len(rest)}: the table does not end as it "
+            "should; the file is truncated or damaged"
+        )
+    if rest[: end.start()].strip():
+        yield Run(rest[: end.start()], offset)
+
+
+class RowReader:
+    """Reads the rows of one table; cells arrive unescaped, in the forms of ``sql.batch``."""
+
+    def __init__(self, where: str, shapes: Sequence[Shape]) -> None:
+        self._where = where
+        self._shapes = tuple(shapes)
+        self._plain = all(isinstance(shape, Leaf) for shape in shapes)
+        # Our own spelling first; then, once that has failed, with white space between the tags.
+        self._row, self._spaced = (_row_pattern(shapes, gap) for gap in (b"", rb"\s*+"))
+        self._hex = [
+            k
+            for k, shape in enumerate(shapes)
+            if isinstance(shape, Leaf) and shape.type.kind is Kind.BINARY
+        ]
+        self._empties = False
+        self._whole: _ExactParser | None = None
+
+    def __call__(self, run: Run) -> Iterator[Batch]:
+        """Yield the rows of a run in batches that stay in the processor's cache."""
+        if run.whole:
+            yield self._feed(run)
+            return
+        start = 0
+        while start < len(run.xml):
+            end = run.xml.find(b"</row>", start + _SLICE) + 6
+            end = end if end > 5 else len(run.xml)
+            xml = run.xml[start:end]
+            batch = self._fast(xml) if self._plain else None
+            if batch is None:
+                # Not sure where rows end any more: hand over all that is left.
+                yield _exact(
+                    replace(run, xml=run.xml[start:], offset=run.offset + start),
+                    self._where,
+                    self._shapes,
+                )
+                return
+            yield batch
+            start = end
+
+    def close(self) -> None:
+        """Say that the last run was read: a file fed whole must be complete."""
+        if self._whole is not None:
+            self._whole.feed(b"", final=True)
+
+    def _feed(self, run: Run) -> Batch:
+        if self._whole is None:
+            self._whole = _ExactParser(self._where, self._shapes)
+        return self._whole.feed(run.xml)
+
+    def _fast(self, xml: bytes) -> Batch | None:
+        """Return the batch if the proof holds, else None."""
+        try:
+            xml.decode()
+        except UnicodeDecodeError:
+            return None
+        if len(xml.translate(None, UNEXPECTED)) != len(xml):
+            return None
+        width = len(self._shapes)
+        text = xml.replace(b"></", b">\xf7</") if self._empties else xml
+        rows = self._row.findall(text)
+        if not rows and self._row is not self._spaced:
+            self._row = self._spaced
+            rows = self._row.findall(text)
+        # Each row and each cell that is there has two tags; what is missing from their full number
+        # must be the cells that are NULL, no more and no less.
+        missing, odd = divmod(2 * len(rows) * (width + 1) - xml.count(b"<"), 2)
+        if odd or missing < 0:
+            return None
+        if width == 1:
+            rows = [(cell,) for cell, _ in rows]
+        lines = [CELL.join([c or NULL for c in row] if b"" in row else row) for row in rows]
+        data = ROW.join([*lines, b""])
+        if data.count(NULL) != missing:
+            if self._empties:
+                return None
+            self._empties = True  # the rest are cells that are there but empty: tell them apart
+            return self._fast(xml)
+        try:
+            data = unescape_cells(data.replace(_EMPTY, b"") if self._empties else data)
+        except ValueError:
+            return None
+        return Batch(self._upper_hex(data) if self._hex else data, len(rows))
+
+    def _upper_hex(self, data: bytes) -> bytes:
+        width = len(self._shapes)
+        cells = data.replace(ROW, CELL).split(CELL)
+        cells.pop()
+        for k in self._hex:
+            cells[k::width] = CELL.join(cells[k::width]).upper().split(CELL)
+        rows = zip(*[iter(cells)] * width, strict=True)
+        return b"".join([CELL.join(row) + ROW for row in rows])
+
+
+def _row_pattern(shapes: Sequence[Shape], gap: bytes) -> re.Pattern[bytes]:
+    cells = b"".join(
+        rb"(?:<c%d>%b</c%d>%b)?+"
+        % (number, rb"([^<Z]*+)Z?+" if in_utc(shape) else rb"([^<]*+)", number, gap)
+        for number, shape in enumerate(shapes, 1)
+    )
+    # With one group findall would return bytes instead of tuples.
+    return re.compile(b"<row>" + gap + cells + b"</row>" + (b"()" if len(shapes) == 1 else b""))
+
+
+def _exact(run: Run, where: str, shapes: Sequence[Shape]) -> Batch:
+    parser = _ExactParser(where, shapes, run.offset - len(b"<table>"))
+    return parser.feed(b"<table>" + run.xml + b"</table>", final=True)
+
+
+class _ExactParser:
+    """Rows through expat: slow, and right for everything that XML allows."""
+
+    def __init__(self, where: str, shapes: Sequence[Shape], offset: int = 0) -> None:
+        self._where, self._shapes, self._offset = where, shapes, offset
+        self._rows: list[bytes] = []
+        self._row: list[bytes] = []
+        # One frame per open element below <row>: shape, text so far, parts so far, attributes.
+        self._open: list[_Frame] = []
+        self._depth = 0
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._text
+        self._parser.StartDoctypeDeclHandler = self._doctype
+
+    def feed(self, data: bytes, *, final: bool = False) -> Batch:
+        """Take the next bytes; return the rows that they completed."""
+        try:
+            self._parser.Parse(data, final)
+        except expat.ExpatError as error:
+            position = self._offset + self._parser.ErrorByteIndex
+            reason = expat.errors.messages[error.code]
+            raise SiardError(
+                f"{self._where}: malformed XML at byte {position}: {reason}; the file is damaged"
+            ) from error
+        rows, self._rows = self._rows, []
+        return Batch(b"".join(rows), len(rows))
+
+    def _doctype(self, *_: object) -> None:
+        raise SiardError(f"{self._where}: a document type declaration, which SIARD does not allow")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        local = name.rpartition(":")[2]
+        if self._depth == 2:
+            if local != "row":
+                raise self._unexpected(name)
+            self._row = [NULL] * len(self._shapes)
+        elif self._depth > 2:
+            shape = self._shape_of(local, name)
+            self._open.append(_Frame(local, shape, attributes))
+
+    def _shape_of(self, local: str, name: str) -> Shape:
+        """Find what <c3>, <u2> or <a1> stands for under the element that is open now."""
+        if not local[1:].isdecimal() or local[0] not in "cua":
+            raise self._unexpected(name)
+        number = int(local[1:])
+        parent = self._open[-1].shape if self._open else None
+        if parent is None and local[0] == "c" and 1 <= number <= len(self._shapes):
+            return self._shapes[number - 1]
+        if isinstance(parent, Array) and local[0] == "a" and number >= 1:
+            return parent.element
+        if isinstance(parent, Struct) and local[0] == "u" and 1 <= number <= len(parent.parts):
+            return parent.parts[number - 1]
+        raise self._unexpected(name)
+
+    def _text(self, text: str) -> None:
+        if self._open:
+            self._open[-1].text.append(text)
+
+    def _end(self, name: str) -> None:
+        self._depth -= 1
+        if self._depth == 1:
+            self._rows.append(CELL.join(self._row) + ROW)
+        elif self._depth > 1:
+            column = int(self._open[0].local[1:])
+            frame = self._open.pop()
+            number, cell = int(frame.local[1:]), frame.cell(column)
+            if self._open:
+                self._open[-1].parts[number] = cell
+            else:
+                self._row[number - 1] = cell
+
+    def _unexpected(self, name: str) -> SiardError:
+        position = self._offset + self._parser.CurrentByteIndex
+        return SiardError(f"{self._where}: unexpected element <{name}> at byte {position}")
+
+
+class _Frame:
+    """An element that is still open."""
+
+    def __init__(self, local: str, shape: Shape, attributes: dict[str, str]) -> None:
+        self.local, self.shape, self.attributes = local, shape, attributes
+        self.text: list[str] = []
+        self.parts: dict[int, bytes] = {}
+
+    def cell(self, column: int) -> bytes:
+        """Return the finished cell; a reference names the column, whose folder it hangs on."""
+        if "file" in self.attributes:
+            named = (self.attributes.get(a, "") for a in ("file", "length", "digestType", "digest"))
+            return REF + "\x00".join((str(column), *named)).encode()
+        if isinstance(self.shape, Leaf):
+            return _leaf(self.shape, "".join(self.text))
+        size = max(self.parts, default=0)
+        if not isinstance(self.shape, Array):
+            size = len(self.shape.parts)
+        filled = (self.parts.get(number, NULL) + ITEM for number in range(1, size + 1))
+        return OPEN + b"".join(filled) + CLOSE
+
+
+def _leaf(shape: Leaf, text: str) -> bytes:
+    cell = unescape_text(text.encode("utf-8", "surrogatepass"))
+    if in_utc(shape):
+        return cell.strip().removesuffix(b"Z")
+    if shape.type.kind is Kind.BINARY:
+        return cell.strip().upper()
+    return cell

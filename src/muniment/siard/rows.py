@@ -1,0 +1,252 @@
+"""Batches to row XML (T_6.1-2, T_6.4): the hot path of every archive.
+
+A batch is split once into cells, and the cells are laid between ready-made tags. NULL cells take
+their two tags back out. A last check proves that the result is UTF-8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+from muniment.errors import Unfit
+from muniment.siard.cells import escape_cells
+from muniment.sql.batch import CELL, NULL, OPEN, REF, Batch, cells_of, parts_of
+from muniment.sql.model import Array, Column, Leaf, Shape
+from muniment.sql.types import Kind, PredefinedType
+
+__all__ = ["RowWriter", "in_utc"]
+
+# Dates and times end with Z (T_6.3-2); batches leave it out, the tags bring it.
+_UTC_KINDS = {Kind.DATE, Kind.TIME, Kind.TIMESTAMP}
+
+_DATE = (
+    rb"(?!0000)\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])"
+    rb"|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-9]))"
+)
+_TIME = rb"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?"
+_DURATION = (
+    rb"-?P(?=[\dT])(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?"
+)
+_LEAP_DAY = re.compile(rb"(\d{4})-02-29")
+
+
+def in_utc(shape: Shape) -> bool:
+    """Whether cells of this shape are written with a final Z."""
+    return isinstance(shape, Leaf) and shape.type.kind in _UTC_KINDS
+
+
+def _column_pattern(cell: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"(?:(?:" + cell + rb"|\xfe)\xff)*+")
+
+
+_PATTERNS = {
+    Kind.DATE: _column_pattern(_DATE),
+    Kind.TIME: _column_pattern(_TIME),
+    Kind.TIMESTAMP: _column_pattern(_DATE + b"T" + _TIME),
+    Kind.INTERVAL: _column_pattern(_DURATION),
+    Kind.BOOLEAN: _column_pattern(rb"true|false|1|0"),
+    Kind.DECIMAL: _column_pattern(rb"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)"),
+    Kind.BINARY: _column_pattern(rb"(?:[0-9A-Fa-f]{2})*|\xf9[^\xff]*"),
+}
+# Integers and floats have no pattern: every product hands them over as numbers, not as text.
+_TEXTUAL = {Kind.TEXT, Kind.DATALINK}
+_WORDS = {
+    Kind.DATE: "a date between 0001-01-01 and 9999-12-31",
+    Kind.TIME: "a time of day",
+    Kind.TIMESTAMP: "a timestamp between the years 0001 and 9999",
+    Kind.INTERVAL: "an interval",
+    Kind.BOOLEAN: "a truth value",
+    Kind.BINARY: "binary",
+}
+
+
+@lru_cache
+def _pattern(type_: PredefinedType) -> re.Pattern[bytes]:
+    """What a column of this type looks like; decimals have no more digits than they declare."""
+    if type_.kind is not Kind.DECIMAL or type_.length is None:
+        return _PATTERNS[type_.kind]
+    scale = type_.scale or 0
+    whole = rb"0*+\d{0,%d}" % (type_.length - scale)
+    fraction = rb"(?:\.\d{0,%d}0*+)?" % scale
+    return _column_pattern(rb"[+-]?(?=[\d.])" + whole + fraction)
+
+
+class RowWriter:
+    """Writes the rows of one table as XML."""
+
+    def __init__(self, where: str, columns: Sequence[Column], shapes: Sequence[Shape]) -> None:
+        self._where = where
+        self._columns = tuple(columns)
+        self._shapes = tuple(shapes)
+        self._opens = [b"<c%d>" % (k + 1) for k in range(len(shapes))]
+        self._closes = [
+            (b"Z</c%d>" if in_utc(shape) else b"</c%d>") % (k + 1) for k, shape in enumerate(shapes)
+        ]
+        self._checks = [
+            (k, shape.type.kind, _pattern(shape.type))
+            for k, shape in enumerate(shapes)
+            if isinstance(shape, Leaf) and shape.type.kind in _PATTERNS
+        ]
+        self._limits = [
+            (k, shape.type.length)
+            for k, shape in enumerate(shapes)
+            if isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT and shape.type.length
+        ]
+        self._texts = [
+            k
+            for k, shape in enumerate(shapes)
+            if not isinstance(shape, Leaf) or shape.type.kind in _TEXTUAL
+        ]
+        self._nested = [k for k, shape in enumerate(shapes) if not isinstance(shape, Leaf)]
+        self._templates: dict[int, list[bytes]] = {}
+
+    def __call__(
+        self, batch: Batch, first: int = 1, large: Callable[[int, bytes], bytes] | None = None
+    ) -> bytes:
+        """Return the rows of a batch as XML; ``first`` is the number of its first row.
+
+        ``large`` is given the position among the cells and the content of each REF cell; it
+        returns the attributes that stand for it.
+        """
+        if not batch.rows:
+            return b""
+        cells = cells_of(batch)
+        self._check(cells, first)
+        references = _references(cells) if large is not None else {}
+        width = len(self._shapes)
+        for k in self._texts:
+            column = CELL.join(cells[k::width])
+            escaped = escape_cells(column)
+            if escaped is not column:
+                cells[k::width] = escaped.split(CELL)
+        for k in self._nested:
+            shape = self._shapes[k]
+            cells[k::width] = [_complex(cell, shape) for cell in cells[k::width]]
+        pieces = self._template(batch.rows).copy()
+        pieces[1::2] = cells
+        if NULL in batch.data:
+            self._drop_nulls(cells, pieces, batch.data.count(NULL), first)
+        for position, reference in references.items():
+            slot = 2 * position + 1
+            assert large is not None
+            pieces[slot - 1] = pieces[slot - 1][:-1] + large(position, reference) + b">"
+            pieces[slot] = b""
+        xml = b"".join(pieces)
+        self._check_unicode(xml, batch, first)
+        return xml
+
+    def _template(self, rows: int) -> list[bytes]:
+        """The tags of so many rows, with an empty slot between each two for a cell."""
+        if rows not in self._templates:
+            seams = [a + b for a, b in zip(self._closes[:-1], self._opens[1:], strict=True)]
+            start, end = b"<row>" + self._opens[0], self._closes[-1] + b"</row>\n"
+            tags = ([end + start, *seams] * rows) + [end]
+            tags[0] = start
+            template = [b""] * (2 * len(tags) - 1)
+            template[::2] = tags
+            if rows > 4096:  # an odd size is not worth keeping
+                return template
+            self._templates[rows] = template
+        return self._templates[rows]
+
+    def _drop_nulls(self, cells: list[bytes], pieces: list[bytes], nulls: int, first: int) -> None:
+        """T_6.4-3: a cell that is NULL is left out, tags and all."""
+        width, opens, closes = len(self._shapes), self._opens, self._closes
+        position = -1
+        for _ in range(cells.count(NULL) if self._nested else nulls):
+            position = cells.index(NULL, position + 1)
+            column, slot = position % width, 2 * position + 1
+            if self._columns[column].nullable is False:
+                raise self._unfit(column, first + position // width, "NULL", "allowed there")
+            pieces[slot] = b""
+            pieces[slot - 1] = pieces[slot - 1][: -len(opens[column])]
+            pieces[slot + 1] = pieces[slot + 1][len(closes[column]) :]
+
+    def _check(self, cells: list[bytes], first: int) -> None:
+        """Refuse values that the column's type does not know; they would make invalid XML."""
+        width = len(self._shapes)
+        for k, limit in self._limits:
+            if max(map(len, cells[k::width])) > limit:  # in bytes, hence characters may be fewer
+                self._check_length(k, limit, cells[k::width], first)
+        for k, kind, pattern in self._checks:
+            column = CELL.join(cells[k::width]) + CELL
+            if not pattern.fullmatch(column) or not _leap_days_exist(column):
+                self._blame(k, kind, pattern, cells[k::width], first)
+
+    def _check_length(self, k: int, limit: int, column: list[bytes], first: int) -> None:
+        for row, cell in enumerate(column, first):
+            text = cell.decode("utf-8", "replace")
+            if len(text) > limit and not cell.startswith(REF):
+                shown = f"a text of {len(text)} characters"
+                raise self._unfit(k, row, shown, f"short enough for {self._columns[k].type}")
+
+    def _blame(
+        self, k: int, kind: Kind, pattern: re.Pattern[bytes], column: list[bytes], first: int
+    ) -> None:
+        for row, cell in enumerate(column, first):
+            one = cell + CELL
+            if not pattern.fullmatch(one) or not _leap_days_exist(one):
+                wanted = str(self._columns[k].type) if kind is Kind.DECIMAL else _WORDS[kind]
+                raise self._unfit(k, row, repr(cell.decode("utf-8", "replace")), wanted)
+
+    def _check_unicode(self, xml: bytes, batch: Batch, first: int) -> None:
+        try:
+            xml.decode()
+        except UnicodeDecodeError as error:
+            width = len(self._shapes)
+            for position, cell in enumerate(cells_of(batch)):
+                if not _is_text(cell):
+                    value = f"the byte string {cell[:40]!r}"
+                    column, row = position % width, first + position // width
+                    raise self._unfit(column, row, value, "text in Unicode") from error
+            raise AssertionError("row XML is not UTF-8 although every cell is") from error
+
+    def _unfit(self, column: int, row: int, value: str, wanted: str) -> Unfit:
+        return Unfit(f"{self._where}.{self._columns[column].name}", row, value, wanted)
+
+
+def _references(cells: list[bytes]) -> dict[int, bytes]:
+    return {position: cell[1:] for position, cell in enumerate(cells) if cell.startswith(REF)}
+
+
+def _leap_days_exist(column: bytes) -> bool:
+    if b"-02-29" not in column:
+        return True
+    return all(
+        int(year) % 4 == 0 and (int(year) % 100 != 0 or int(year) % 400 == 0)
+        for year in _LEAP_DAY.findall(column)
+    )
+
+
+def _is_text(cell: bytes) -> bool:
+    if cell[:1] in (NULL, REF):
+        return True
+    if cell.startswith(OPEN):
+        return all(map(_is_text, parts_of(cell)))
+    try:
+        cell.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _complex(cell: bytes, shape: Shape) -> bytes:
+    """Return the inner XML of a UDT or array cell (T_6.4-4)."""
+    return cell if cell == NULL else b"".join(_elements(cell, shape))
+
+
+def _elements(cell: bytes, shape: Shape) -> Iterator[bytes]:
+    letter = b"a" if isinstance(shape, Array) else b"u"
+    for number, part in enumerate(parts_of(cell), 1):
+        if part == NULL:
+            continue
+        if isinstance(shape, Array):
+            inner = shape.element
+        else:
+            assert not isinstance(shape, Leaf)
+            inner = shape.parts[number - 1]
+        text = part if isinstance(inner, Leaf) else b"".join(_elements(part, inner))
+        end = b"Z" if in_utc(inner) else b""
+        yield b"<%b%d>%b%b</%b%d>" % (letter, number, text, end, letter, number)

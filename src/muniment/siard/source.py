@@ -1,0 +1,138 @@
+"""Reading a SIARD archive of any version and writer: definitions at once, rows as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO
+
+from muniment.errors import SiardError
+from muniment.siard.lobs import LobReader
+from muniment.siard.metadata import parse_metadata
+from muniment.siard.parse import RowReader, Run, runs
+from muniment.siard.zip import ZipReader
+from muniment.sql.batch import Batch
+from muniment.sql.model import Database, Schema, Table, shape_of
+
+__all__ = ["SiardSource", "open_siard"]
+
+
+@contextmanager
+def open_siard(path: Path) -> Iterator[SiardSource]:
+    """Open an archive for reading."""
+    yield SiardSource(path)
+
+
+@dataclass(frozen=True)
+class _Opener:
+    path: Path
+
+    def __call__(self) -> SiardSource:
+        return SiardSource(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class _WholeFile:
+    """A table file that allows no cutting and is read from its start by one process."""
+
+
+class SiardSource:
+    """A SIARD archive as a source."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._zip = ZipReader(path)
+        self._database = parse_metadata(self._zip.read(self._metadata_name()))
+        self._lobs = LobReader(self._zip, self._database)
+        self._readers: dict[tuple[str, str], RowReader] = {}
+
+    def __enter__(self) -> SiardSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    @property
+    def version(self) -> str:
+        """The version of SIARD that the archive says it follows."""
+        return self._database.version
+
+    def describe(self) -> Database:
+        """Return the archive's metadata."""
+        return self._database
+
+    def size(self) -> int:
+        """The bytes of XML to read."""
+        return sum(self._zip.size(self._file(s, t)) for s, t in self._database.tables())
+
+    def parts(self, schema: Schema, table: Table) -> Iterator[Run | _WholeFile]:
+        """Yield runs of rows as they stand in the file."""
+        name = self._file(schema, table)
+        cut = runs(self._zip.chunks(name), f"{self.path}: {name}")
+        first = next(cut, None)
+        if first is None:
+            return
+        if first.whole:
+            yield _WholeFile()
+        else:
+            yield from chain((first,), cut)
+
+    def batches(self, schema: Schema, table: Table, part: Run | _WholeFile) -> Iterator[Batch]:
+        """Yield the rows of a run."""
+        if isinstance(part, Run):
+            yield from self._reader(schema, table)(part)
+            return
+        name = self._file(schema, table)
+        reader = self._new_reader(schema, table)
+        for run in runs(self._zip.chunks(name), f"{self.path}: {name}"):
+            yield from reader(run)
+        reader.close()
+
+    def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
+        """Open a large object; its digest is checked when its end is read."""
+        return self._lobs.open(table, reference)
+
+    def opener(self) -> _Opener:
+        """Return how a worker process opens this archive."""
+        return _Opener(self.path)
+
+    def digest(self, algorithm: str) -> str | None:
+        """The digest over all content as 5.1 defines it, if the archive has a header/ entry."""
+        if "header/" not in self._zip:
+            return None
+        return self._zip.digest(algorithm, self._zip.offset("header/"))
+
+    def _reader(self, schema: Schema, table: Table) -> RowReader:
+        key = (schema.folder, table.folder)
+        if key not in self._readers:
+            self._readers[key] = self._new_reader(schema, table)
+        return self._readers[key]
+
+    def _new_reader(self, schema: Schema, table: Table) -> RowReader:
+        shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
+        return RowReader(f"{self.path}: {schema.name}.{table.name}", shapes)
+
+    def _file(self, schema: Schema, table: Table) -> str:
+        folder = f"content/{schema.folder}/{table.folder}/"
+        name = f"{folder}{table.folder}.xml"
+        if name in self._zip:
+            return name
+        for other in self._zip.names():
+            if other.lower() == name.lower():
+                return other
+        raise SiardError(f"{self.path}: {name} is missing; the rows of {table.name} are not there")
+
+    def _metadata_name(self) -> str:
+        if "header/metadata.xml" in self._zip:
+            return "header/metadata.xml"
+        for name in self._zip.names():
+            if name.endswith("/header/metadata.xml"):
+                folder = name.removesuffix("header/metadata.xml")
+                raise SiardError(
+                    f"{self.path} is packed wrongly: everything lies in the folder {folder}. "
+                    "Unpack it and pack what is inside that folder"
+                )
+        raise SiardError(f"{self.path} is not a SIARD file: it has no header/metadata.xml")

@@ -1,0 +1,357 @@
+"""ZIP64 with deflate, written as a stream (G_4.1) and read in place.
+
+Writing never seeks back: the digests of 5.1 are computed over the bytes as they leave, and blocks
+that other processes compressed can be joined into one member. Reading takes the central directory
+from ``zipfile`` and inflates members with isal, in bounded memory whatever they claim to hold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from isal import isal_zlib
+from zlib_ng import zlib_ng
+
+from muniment.errors import SiardError, UsageError
+
+__all__ = ["COMPRESSIONS", "Block", "ZipReader", "ZipWriter", "deflate"]
+
+_UTF8, _DESCRIPTOR, _VERSION = 0x0800, 0x0008, 45
+_LIMIT32 = 0xFFFFFFFF
+_END_OF_STREAM = b"\x03\x00"
+
+# name -> a new raw-deflate compressor; "none" still makes deflate blocks, stored ones
+COMPRESSIONS: dict[str, Callable[[], Any]] = {
+    "fast": lambda: isal_zlib.compressobj(1, zlib.DEFLATED, -15),
+    "strong": lambda: zlib_ng.compressobj(5, zlib.DEFLATED, -15),
+    "none": lambda: zlib.compressobj(0, zlib.DEFLATED, -15),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Deflated data that ends at a byte, so that blocks can be joined."""
+
+    data: bytes
+    crc: int
+    size: int
+    rows: int = 0
+
+
+def deflate(data: bytes, compression: str, rows: int = 0) -> Block:
+    """Return a block; blocks are independent of one another."""
+    compressor = COMPRESSIONS[compression]()
+    packed = compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
+    return Block(packed, isal_zlib.crc32(data), len(data), rows)
+
+
+@dataclass(slots=True)
+class _Entry:
+    name: bytes
+    offset: int
+    crc: int = 0
+    packed: int = 0
+    size: int = 0
+    flags: int = _UTF8
+    method: int = zlib.DEFLATED
+
+
+class ZipWriter:
+    """Writes a ZIP64 file from front to back."""
+
+    def __init__(self, stream: BinaryIO, day: date, compression: str, digests: tuple[str, ...]):
+        self._stream = stream
+        self._compression = compression
+        self._stamp = (
+            ((day.year - 1980) << 9 | day.month << 5 | day.day) if day.year >= 1980 else 33
+        )
+        self._digests = {
+            name: hashlib.new(_hash_name(name), usedforsecurity=False) for name in digests
+        }
+        self._directory: list[bytes] = []
+        self.position = 0
+
+    def folder(self, name: str) -> None:
+        """Add an empty entry for a folder; the name ends with a slash."""
+        entry = _Entry(name.encode(), self.position, method=0)
+        self.open_entry(entry)
+        self.close_entry(entry)
+
+    def file(self, name: str, data: bytes) -> None:
+        """Add a small file."""
+        block = deflate(data, self._compression)
+        self.joined(name, [block.data], len(block.data), block.crc, block.size)
+
+    def joined(self, name: str, blocks: Iterable[bytes], packed: int, crc: int, size: int) -> None:
+        """Add a file whose blocks, checksum and sizes (packed and plain) are known."""
+        entry = _Entry(name.encode(), self.position, crc, packed + len(_END_OF_STREAM), size)
+        self.open_entry(entry)
+        for block in blocks:
+            self.write(block)
+        self.write(_END_OF_STREAM)
+        self.close_entry(entry)
+
+    def stream(self, name: str) -> _Member:
+        """Add a file of unknown size: a context manager with ``write(block)``."""
+        return _Member(self, name.encode())
+
+    def digests(self) -> dict[str, str]:
+        """The digests over all bytes so far, in lower-case hex."""
+        return {name: digest.hexdigest() for name, digest in self._digests.items()}
+
+    def stop_digests(self) -> None:
+        """Leave the bytes that follow out of the digests."""
+        self._digests = {}
+
+    def mark(self) -> tuple[int, int, dict[str, Any]]:
+        """Remember this point, to come back to it."""
+        digests = {name: digest.copy() for name, digest in self._digests.items()}
+        return self.position, len(self._directory), digests
+
+    def roll_back(self, mark: tuple[int, int, dict[str, Any]]) -> None:
+        """Forget everything since ``mark``."""
+        self.position, entries, digests = mark
+        self._digests = {name: digest.copy() for name, digest in digests.items()}
+        del self._directory[entries:]
+        self._stream.seek(self.position)
+        self._stream.truncate()
+
+    def close(self) -> None:
+        """Write the central directory."""
+        start, count = self.position, len(self._directory)
+        for record in self._directory:
+            self.write(record)
+        size, end = self.position - start, self.position
+        self.write(
+            struct.pack(
+                "<4sQ2H2L4Q", b"PK\x06\x06", 44, _VERSION, _VERSION, 0, 0, count, count, size, start
+            )
+        )
+        self.write(struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1))
+        few = min(count, 0xFFFF)
+        self.write(
+            struct.pack(
+                "<4s4H2LH",
+                b"PK\x05\x06",
+                0,
+                0,
+                few,
+                few,
+                min(size, _LIMIT32),
+                min(start, _LIMIT32),
+                0,
+            )
+        )
+
+    def write(self, data: bytes) -> None:
+        """Append raw bytes."""
+        self._stream.write(data)
+        self.position += len(data)
+        for digest in self._digests.values():
+            digest.update(data)
+
+    def open_entry(self, entry: _Entry) -> None:
+        """Write the local header of an entry."""
+        self.write(self._local_header(entry))
+
+    def close_entry(self, entry: _Entry) -> None:
+        """Note an entry for the central directory."""
+        self._directory.append(self._central_record(entry))
+
+    def _local_header(self, entry: _Entry) -> bytes:
+        streamed = bool(entry.flags & _DESCRIPTOR)
+        large = streamed or max(entry.size, entry.packed) >= _LIMIT32
+        extra = struct.pack("<2H2Q", 1, 16, entry.size, entry.packed) if large else b""
+        packed, size = (_LIMIT32, _LIMIT32) if large else (entry.packed, entry.size)
+        header = struct.pack(
+            "<4s5H3L2H", b"PK\x03\x04", _VERSION, entry.flags, entry.method, 0, self._stamp,
+            entry.crc, packed, size, len(entry.name), len(extra),
+        )  # fmt: skip
+        return header + entry.name + extra
+
+    def _central_record(self, entry: _Entry) -> bytes:
+        wide = [v for v in (entry.size, entry.packed, entry.offset) if v >= _LIMIT32]
+        extra = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+        attributes = 0x10 if entry.name.endswith(b"/") else 0
+        record = struct.pack(
+            "<4s6H3L5H2L", b"PK\x01\x02", _VERSION, _VERSION, entry.flags, entry.method, 0,
+            self._stamp, entry.crc, min(entry.packed, _LIMIT32), min(entry.size, _LIMIT32),
+            len(entry.name), len(extra), 0, 0, 0, attributes, min(entry.offset, _LIMIT32),
+        )  # fmt: skip
+        return record + entry.name + extra
+
+
+def _hash_name(digest_type: str) -> str:
+    names = {"MD5": "md5", "SHA-1": "sha1", "SHA-256": "sha256"}
+    if digest_type not in names:
+        raise UsageError(f"{digest_type} is not a digest of SIARD; choose MD5, SHA-1 or SHA-256")
+    return names[digest_type]
+
+
+class _Member:
+    """A file that is being written; its size follows it in a data descriptor."""
+
+    def __init__(self, writer: ZipWriter, name: bytes) -> None:
+        self._writer = writer
+        self._entry = _Entry(name, writer.position, flags=_UTF8 | _DESCRIPTOR)
+
+    def __enter__(self) -> _Member:
+        self._writer.open_entry(self._entry)
+        return self
+
+    def write(self, block: Block) -> None:
+        entry = self._entry
+        entry.crc = isal_zlib.crc32_combine(entry.crc, block.crc, block.size)
+        entry.size += block.size
+        entry.packed += len(block.data)
+        self._writer.write(block.data)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            return
+        entry = self._entry
+        entry.packed += len(_END_OF_STREAM)
+        self._writer.write(_END_OF_STREAM)
+        self._writer.write(
+            struct.pack("<4sLQQ", b"PK\x07\x08", entry.crc, entry.packed, entry.size)
+        )
+        self._writer.close_entry(entry)
+
+
+_CHUNK = 1 << 18
+_INFLATE_ERROR: Any = isal_zlib.error
+
+
+class ZipReader:
+    """Reads the members of a ZIP file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with ZipFile(path) as directory:
+                self._members = {info.filename: info for info in directory.infolist()}
+        except (BadZipFile, struct.error, ValueError, NotImplementedError) as error:
+            raise SiardError(_not_zip(path)) from error
+
+    def names(self) -> list[str]:
+        """The names of all entries, in the order of the central directory."""
+        return list(self._members)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def size(self, name: str) -> int:
+        """The size a member claims to have."""
+        return self._member(name).file_size
+
+    def offset(self, name: str) -> int:
+        """Where the local header of an entry begins."""
+        return self._member(name).header_offset
+
+    def read(self, name: str, limit: int = 1 << 28) -> bytes:
+        """Return a whole member, at most ``limit`` bytes of it."""
+        chunks, size = [], 0
+        for chunk in self.chunks(name):
+            size += len(chunk)
+            if size > limit:
+                raise SiardError(f"{self.path}: {name} is larger than {limit} bytes")
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    def chunks(self, name: str) -> Iterator[bytes]:
+        """Yield a member's bytes; the checksum is verified at the end."""
+        info = self._member(name)
+        crc = size = 0
+        for chunk in self._inflate(info):
+            crc = isal_zlib.crc32(chunk, crc)
+            size += len(chunk)
+            yield chunk
+        if crc != info.CRC or size != info.file_size:
+            raise SiardError(f"{self.path}: {name} is damaged: its checksum does not match")
+
+    def digest(self, algorithm: str, end: int) -> str:
+        """The digest over the first ``end`` bytes of the file (5.1)."""
+        digest = hashlib.new(_hash_name(algorithm), usedforsecurity=False)
+        with self.path.open("rb") as stream:
+            while end > 0 and (chunk := stream.read(min(end, 1 << 20))):
+                digest.update(chunk)
+                end -= len(chunk)
+        return digest.hexdigest()
+
+    def _member(self, name: str) -> ZipInfo:
+        try:
+            return self._members[name]
+        except KeyError:
+            raise SiardError(f"{self.path} has no {name}") from None
+
+    def _inflate(self, info: ZipInfo) -> Iterator[bytes]:
+        if info.flag_bits & 1:
+            raise SiardError(f"{self.path}: {info.filename} is encrypted, which SIARD forbids")
+        packed = self._raw(info)
+        if info.compress_type == 0:
+            yield from packed
+        elif info.compress_type == zlib.DEFLATED:
+            try:
+                yield from _inflated(packed)
+            except _INFLATE_ERROR as error:
+                raise SiardError(f"{self.path}: {info.filename} is damaged: {error}") from error
+        else:
+            raise SiardError(
+                f"{self.path}: {info.filename} is compressed in a way that SIARD forbids"
+            )
+
+    def _raw(self, info: ZipInfo) -> Iterator[bytes]:
+        with self.path.open("rb") as stream:  # own position: members may be read side by side
+            stream.seek(info.header_offset)
+            header = stream.read(30)
+            if len(header) < 30 or header[:4] != b"PK\x03\x04":
+                raise SiardError(
+                    f"{self.path}: no entry at byte {info.header_offset}; the file is damaged"
+                )
+            names, extra = struct.unpack("<2H", header[26:])
+            stream.seek(names + extra, 1)
+            left = info.compress_size
+            while left > 0:
+                chunk = stream.read(min(left, _CHUNK))
+                if not chunk:
+                    raise SiardError(f"{self.path} is truncated in {info.filename}")
+                left -= len(chunk)
+                yield chunk
+
+
+def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:
+    """Inflate in steps of bounded size, so that a bomb only takes time, and the caller decides."""
+    inflater = isal_zlib.decompressobj(-15)
+    for chunk in packed:
+        while chunk and not inflater.eof:
+            data = inflater.decompress(chunk, _CHUNK)
+            if data:
+                yield data
+            chunk = inflater.unconsumed_tail
+    while not inflater.eof and (data := inflater.decompress(inflater.unconsumed_tail, _CHUNK)):
+        yield data
+
+
+def _not_zip(path: Path) -> str:
+    with path.open("rb") as stream:
+        start = stream.read(4)
+    if start == b"PK\x03\x04":
+        return (
+            f"{path} is a truncated or damaged ZIP file: its directory, at the end, cannot be "
+            "read. Fetch it again from where it came"
+        )
+    return f"{path} is not a SIARD file: it is not a ZIP file"

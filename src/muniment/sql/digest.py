@@ -1,0 +1,223 @@
+"""Two digests of a table's content, independent of file formats and tools.
+
+The *content digest* does not depend on the order of rows: it is the sum, modulo 2**256, of the
+SHA-256 of each row in the spelling of ``sql.batch``. The *ordered digest* is siard-digest-1:
+SHA-256 over column names and types, then for each cell ``N`` for NULL or a netstring of its value
+(raw octets for binary values, complex values in braces), and a line feed after each row.
+
+Values longer than LARGE octets enter the content digest by length and SHA-256, wherever they lie.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import BinaryIO
+
+from muniment.sql.batch import CELL, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of, rows_of
+from muniment.sql.model import Array, Column, Leaf, Shape, Struct
+from muniment.sql.types import Kind
+
+__all__ = ["LARGE", "BucketDigest", "Canonical", "ContentDigest", "OrderedDigest", "row_digests"]
+
+LARGE = 4000
+_CHUNK = 1 << 20
+Open = Callable[[bytes], BinaryIO]
+
+
+class Canonical:
+    """Replaces large values by their length and digest, so that their place does not matter."""
+
+    def __init__(self, shapes: Sequence[Shape], open_lob: Open) -> None:
+        self._width = len(shapes)
+        self._open = open_lob
+        self._large = [
+            (k, shape.type.kind is Kind.BINARY)
+            for k, shape in enumerate(shapes)
+            if isinstance(shape, Leaf) and shape.type.large
+        ]
+
+    def __call__(self, batch: Batch) -> Batch:
+        """Return the batch with no value longer than LARGE octets in its large columns."""
+        if not self._large or (REF not in batch.data and not self._any_long(batch)):
+            return batch
+        cells = cells_of(batch)
+        for k, binary in self._large:
+            cells[k :: self._width] = [self._cell(c, binary) for c in cells[k :: self._width]]
+        rows = zip(*[iter(cells)] * self._width, strict=True)
+        return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
+
+    def _any_long(self, batch: Batch) -> bool:
+        return len(batch.data) > LARGE and any(len(row) > LARGE for row in rows_of(batch))
+
+    def _cell(self, cell: bytes, binary: bool) -> bytes:
+        if cell.startswith(REF):
+            return self._stored(cell[1:], binary)
+        if len(cell) <= LARGE:
+            return cell
+        value = bytes.fromhex(cell.decode()) if binary else cell
+        if len(value) <= LARGE:
+            return cell
+        return REF + b"%d:%b" % (len(value), hashlib.sha256(value).hexdigest().encode())
+
+    def _stored(self, reference: bytes, binary: bool) -> bytes:
+        digest, length = hashlib.sha256(), 0
+        with self._open(reference) as stream:
+            first = stream.read(LARGE + 1)
+            if len(first) <= LARGE and not stream.read(1):
+                return first.hex().upper().encode() if binary else first
+            chunk = first
+            while chunk:
+                digest.update(chunk)
+                length += len(chunk)
+                chunk = stream.read(_CHUNK)
+        return REF + b"%d:%b" % (length, digest.hexdigest().encode())
+
+
+def row_digests(batch: Batch) -> list[bytes]:
+    """Return the SHA-256 of each row."""
+    sha256 = hashlib.sha256
+    return [sha256(row).digest() for row in rows_of(batch)]
+
+
+class ContentDigest:
+    """The order-independent digest of rows."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._sum = 0
+
+    def update(self, batch: Batch) -> None:
+        """Take the rows of a batch, already canonical."""
+        self._sum += sum(map(_number, row_digests(batch)))
+        self.rows += batch.rows
+
+    def hexdigest(self) -> str:
+        """The digest, 64 hexadecimal digits."""
+        return f"{self._sum % (1 << 256):064x}"
+
+    def plus(self, other: ContentDigest) -> str:
+        """The digest of these rows and those of another digest together."""
+        return f"{(self._sum + other._sum) % (1 << 256):064x}"
+
+
+class BucketDigest(ContentDigest):
+    """A content digest that also keeps a sum for each of 65,536 groups of rows.
+
+    Two tables that differ differ in few groups; only the rows of those have to be looked at again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.buckets = [0] * (1 << 16)
+
+    def update(self, batch: Batch) -> None:
+        for digest in row_digests(batch):
+            number = _number(digest)
+            self._sum += number
+            self.buckets[digest[0] << 8 | digest[1]] += number
+        self.rows += batch.rows
+
+
+_number = partial(int.from_bytes, byteorder="big")
+
+
+_PREFIXES = [b"%d:" % length for length in range(4097)]
+
+
+class OrderedDigest:
+    """siard-digest-1 of rows in their order."""
+
+    def __init__(self, columns: Sequence[Column], shapes: Sequence[Shape], open_lob: Open) -> None:
+        self._shapes, self._open = tuple(shapes), open_lob
+        self._simple = all(isinstance(s, Leaf) and s.type.kind is not Kind.BINARY for s in shapes)
+        self._utc = [k for k, s in enumerate(shapes) if isinstance(s, Leaf) and s.type.kind in _UTC]
+        self._digest = hashlib.sha256()
+        for column in columns:
+            array = f" ARRAY[{column.cardinality}]" if column.cardinality is not None else ""
+            for text in (column.name, f"{column.type}{array}"):
+                data = text.encode("utf-8", "surrogatepass")
+                self._digest.update(b"%d:%b," % (len(data), data))
+        self._digest.update(b"\n")
+
+    def update(self, batch: Batch) -> None:
+        """Take the rows of a batch; large values may be references."""
+        cells = cells_of(batch)
+        if not self._simple or REF in batch.data:
+            self._careful(cells)
+            return
+        width = len(self._shapes)
+        for k in self._utc:  # the decoded value of a date or time ends with Z
+            column = CELL.join(cells[k::width]).replace(CELL, b"Z\xff") + b"Z"
+            cells[k::width] = column.replace(NULL + b"Z", NULL).split(CELL)
+        lengths = list(map(len, cells))
+        if max(lengths, default=0) > 4096:
+            self._careful(cells_of(batch))
+            return
+        pieces = [b","] * (3 * len(cells))
+        pieces[0::3] = map(_PREFIXES.__getitem__, lengths)
+        pieces[1::3] = cells
+        # Every third piece is the comma after a value; the last of a row also ends the line.
+        pieces[3 * width - 1 :: 3 * width] = [b",\n"] * batch.rows
+        position = -1
+        for _ in range(cells.count(NULL)):
+            position = cells.index(NULL, position + 1)
+            pieces[3 * position] = b""
+            pieces[3 * position + 1] = b"N"
+            pieces[3 * position + 2] = pieces[3 * position + 2][1:]
+        self._digest.update(b"".join(pieces))
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+    def _careful(self, cells: list[bytes]) -> None:
+        width = len(self._shapes)
+        for position, cell in enumerate(cells):
+            self._put(cell, self._shapes[position % width])
+            if position % width == width - 1:
+                self._digest.update(b"\n")
+
+    def _put(self, cell: bytes, shape: Shape) -> None:
+        if cell == NULL:
+            self._digest.update(b"N")
+        elif cell.startswith(OPEN):
+            self._digest.update(b"{")
+            for number, part in enumerate(parts_of(cell)):
+                self._put(part, _part_shape(shape, number))
+            self._digest.update(b"}")
+        elif cell.startswith(REF):
+            self._put_stored(cell[1:])
+        else:
+            value = _decoded(cell, shape)
+            self._digest.update(b"%d:%b," % (len(value), value))
+
+    def _put_stored(self, reference: bytes) -> None:
+        # The length goes first, so the object is read twice: once to measure, once to digest.
+        length = 0
+        with self._open(reference) as stream:
+            while chunk := stream.read(_CHUNK):
+                length += len(chunk)
+        self._digest.update(b"%d:" % length)
+        with self._open(reference) as stream:
+            while chunk := stream.read(_CHUNK):
+                self._digest.update(chunk)
+        self._digest.update(b",")
+
+
+_UTC = {Kind.DATE, Kind.TIME, Kind.TIMESTAMP}
+
+
+def _decoded(cell: bytes, shape: Shape) -> bytes:
+    if isinstance(shape, Leaf) and shape.type.kind is Kind.BINARY:
+        return bytes.fromhex(cell.decode())
+    if isinstance(shape, Leaf) and shape.type.kind in _UTC:
+        return cell + b"Z"
+    return cell
+
+
+def _part_shape(shape: Shape, number: int) -> Shape:
+    if isinstance(shape, Array):
+        return shape.element
+    assert isinstance(shape, Struct)
+    return shape.parts[number]

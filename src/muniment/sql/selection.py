@@ -1,0 +1,158 @@
+"""What of a database is taken: schemas, tables, columns, rows, order, views, named queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from muniment.errors import UsageError
+from muniment.sql.model import Database, Schema, Table
+
+__all__ = ["Selection"]
+
+T = TypeVar("T")
+
+
+def _none() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A choice of tables and rows. Names are ``table`` or ``schema.table``, with * and ? allowed.
+
+    ``views`` are archived as tables, by their rows; ``queries`` become tables of the first schema.
+    """
+
+    schemas: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=_none)
+    order: Mapping[str, str] = field(default_factory=_none)
+    views: tuple[str, ...] = ()
+    queries: Mapping[str, str] = field(default_factory=_none)
+    as_text: tuple[str, ...] = ()  # schema.table.column patterns
+
+    def takes_schema(self, schema: str) -> bool:
+        return not self.schemas or any(fnmatchcase(schema, p) for p in self.schemas)
+
+    def takes(self, schema: str, table: str) -> bool:
+        """Whether a base table is taken."""
+        wanted = not self.tables or _matches(self.tables, schema, table)
+        return self.takes_schema(schema) and wanted and not _matches(self.exclude, schema, table)
+
+    def takes_view(self, schema: str, view: str) -> bool:
+        """Whether the rows of a view are taken as a table."""
+        return self.takes_schema(schema) and _matches(self.views, schema, view)
+
+    def columns_of(self, schema: str, table: str) -> tuple[str, ...] | None:
+        """The chosen columns of a table, or None for all."""
+        return _pick(self.columns, schema, table)
+
+    def where_of(self, schema: str, table: str) -> str | None:
+        return _pick(self.where, schema, table)
+
+    def order_of(self, schema: str, table: str) -> str | None:
+        return _pick(self.order, schema, table)
+
+    def wants_text(self, schema: str, table: str, column: str) -> bool:
+        """Whether a column is to be archived as text whatever its type."""
+        full = f"{schema}.{table}.{column}"
+        return any(fnmatchcase(full, p) or fnmatchcase(full, f"{schema}.{p}") for p in self.as_text)
+
+    def check(self, database: Database, views: Iterable[tuple[str, str]]) -> None:
+        """Refuse names that match nothing: a misspelt table must not vanish in silence."""
+        tables = [(s.name, t.name) for s, t in database.tables()]
+        known = tables + list(views)
+        for pattern in (*self.tables, *self.exclude, *self.columns, *self.where, *self.order):
+            if not any(_matches((pattern,), *name) for name in known):
+                raise UsageError(f"no table matches {pattern!r}; there are: {_list(tables)}")
+        for pattern in self.views:
+            if not any(_matches((pattern,), *name) for name in views):
+                raise UsageError(f"no view matches {pattern!r}; there are: {_list(views)}")
+        for pattern in self.schemas:
+            if not any(fnmatchcase(s.name, pattern) for s in database.schemas):
+                names = ", ".join(s.name for s in database.schemas)
+                raise UsageError(f"no schema matches {pattern!r}; there are: {names}")
+
+    def prune(self, database: Database) -> Database:
+        """Return the database without what was not chosen, and without keys into it."""
+        schemas = tuple(
+            self._prune_schema(s) for s in database.schemas if self.takes_schema(s.name)
+        )
+        kept = {(s.name, t.name): {c.name for c in t.columns} for s in schemas for t in s.tables}
+        schemas = tuple(
+            replace(s, tables=tuple(_without_dangling_keys(t, kept) for t in s.tables))
+            for s in schemas
+        )
+        return replace(database, schemas=schemas)
+
+    def _prune_schema(self, schema: Schema) -> Schema:
+        tables = [t for t in schema.tables if self.takes(schema.name, t.name)]
+        return replace(schema, tables=tuple(self._prune_table(schema.name, t) for t in tables))
+
+    def _prune_table(self, schema: str, table: Table) -> Table:
+        chosen = self.columns_of(schema, table.name)
+        if chosen is not None:
+            by_name = {c.name: c for c in table.columns}
+            for name in chosen:
+                if name not in by_name:
+                    raise UsageError(f"{schema}.{table.name} has no column {name!r}")
+            names = set(chosen)
+            key = table.primary_key
+            table = replace(
+                table,
+                columns=tuple(by_name[name] for name in chosen),
+                primary_key=key if key and names.issuperset(key.columns) else None,
+                candidate_keys=tuple(
+                    k for k in table.candidate_keys if names.issuperset(k.columns)
+                ),
+                foreign_keys=tuple(
+                    k
+                    for k in table.foreign_keys
+                    if names.issuperset(r.column for r in k.references)
+                ),
+            )
+        condition = self.where_of(schema, table.name)
+        if condition:
+            # An archive that holds part of a table has to say so to those who come later.
+            note = f"Only the rows where {condition} were archived."
+            table = replace(table, description=_append(table.description, note))
+        return table
+
+
+def _without_dangling_keys(table: Table, kept: Mapping[tuple[str, str], set[str]]) -> Table:
+    keys = tuple(
+        k
+        for k in table.foreign_keys
+        if kept.get((k.referenced_schema, k.referenced_table), set()).issuperset(
+            r.referenced for r in k.references
+        )
+    )
+    if len(keys) == len(table.foreign_keys):
+        return table
+    return replace(table, foreign_keys=keys)
+
+
+def _append(text: str | None, note: str) -> str:
+    return f"{text}\n{note}" if text else note
+
+
+def _matches(patterns: Iterable[str], schema: str, table: str) -> bool:
+    full = f"{schema}.{table}"
+    return any(fnmatchcase(table, p) or fnmatchcase(full, p) for p in patterns)
+
+
+def _pick(choices: Mapping[str, T], schema: str, table: str) -> T | None:
+    for pattern, choice in choices.items():
+        if _matches((pattern,), schema, table):
+            return choice
+    return None
+
+
+def _list(names: Iterable[tuple[str, str]]) -> str:
+    shown = [f"{schema}.{name}" for schema, name in names]
+    return ", ".join(shown[:12]) + (" …" if len(shown) > 12 else "") if shown else "none"

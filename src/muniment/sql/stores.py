@@ -1,0 +1,82 @@
+"""Where rows come from and where they go: a live database and a SIARD file are both.
+
+Work is cut into *parts* so that several processes can share it: a worker process opens the source
+again, reads one part, encodes it for the target, and hands the piece back; the pieces are written
+in order. With one process the same calls run one after the other and give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO, Protocol
+
+from muniment.sql.batch import Batch
+from muniment.sql.model import Database, Schema, Table
+
+__all__ = ["Encoder", "OpenLob", "Opener", "Part", "Piece", "Source", "Target"]
+
+Part = Any  # whatever lets a source find a run of rows again; it can be pickled
+Encoder = Callable[[Iterable[Batch]], Any]  # batches of a part to a Piece; runs in workers
+OpenLob = Callable[[Schema, Table, bytes], BinaryIO]
+Opener = Callable[[], "AbstractContextManager[Source]"]  # can be pickled
+
+
+class Piece(Protocol):
+    """What a target makes of a part; it can be pickled."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in it."""
+        ...
+
+
+class Source(Protocol):
+    """Something that holds a database."""
+
+    def describe(self) -> Database:
+        """Return the definitions. Row counts are 0 or estimates until the rows were read."""
+        ...
+
+    def size(self) -> int:
+        """Return roughly how many bytes there are to read."""
+        ...
+
+    def parts(self, schema: Schema, table: Table) -> Iterator[Part | None]:
+        """Yield consecutive bounded runs of rows, the same ones each time.
+
+        None stands for all rows of a table that only this process can read, in one go.
+        """
+        ...
+
+    def batches(self, schema: Schema, table: Table, part: Part) -> Iterator[Batch]:
+        """Yield the rows of a part in bounded batches."""
+        ...
+
+    def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
+        """Open the value behind a REF cell (``reference`` is what follows the REF byte)."""
+        ...
+
+    def opener(self) -> Opener | None:
+        """Return how a worker process opens the same state of the same source, if it can."""
+        ...
+
+
+class Target(Protocol):
+    """Something that takes a database."""
+
+    def define(self, database: Database) -> None:
+        """Take the definitions, before any rows."""
+        ...
+
+    def encoder(self, schema: Schema, table: Table) -> Encoder:
+        """Return what prepares this table's batches for ``write``."""
+        ...
+
+    def write(self, schema: Schema, table: Table, pieces: Iterable[Any], open_lob: OpenLob) -> int:
+        """Write a table's pieces in order; return the number of rows."""
+        ...
+
+    def finish(self, database: Database) -> None:
+        """Take the definitions once more, now with row counts, and complete the work."""
+        ...

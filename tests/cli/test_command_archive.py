@@ -1,0 +1,192 @@
+"""``muniment archive`` from the outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from commandline import Run, database
+
+from muniment.cli.archive import options_of, selection_of
+from muniment.cli.config import Settings
+
+
+def rows(run: Run, file: str, table: str) -> list[list[str | None]]:
+    """The rows of an archived table."""
+    found: list[list[str | None]] = json.loads(run("show", file, table, "--json").stdout)["rows"]
+    return found
+
+
+def test_an_archive_is_a_new_zip_file(run: Run, shop: str) -> None:
+    result = run("archive", shop, "shop.siard")
+    assert result.exit_code == 0, result.output
+    assert zipfile.is_zipfile("shop.siard")
+    assert sorted(path.name for path in Path().iterdir()) == ["shop.db", "shop.siard"]
+
+
+def test_the_report_names_tables_and_rows_and_the_command_that_proves_it(
+    run: Run, shop: str
+) -> None:
+    result = run("archive", shop, "shop.siard")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["main.fruit", "3"] in lines
+    assert ["main.crate", "3"] in lines
+    assert "shop.siard: 2 tables, 6 rows" in result.stdout
+    advice = result.stderr.strip().splitlines()[-1].partition(": ")[2]
+    program, *arguments = shlex.split(advice)
+    assert program == "muniment"
+    assert arguments == ["compare", "sqlite:///shop.db", "shop.siard"]
+    assert run(*arguments).exit_code == 0
+
+
+def test_the_json_form_is_stable(run: Run, shop: str) -> None:
+    result = run("archive", shop, "shop.siard", "--json", "--digest", "MD5", "--digest", "SHA-256")
+    report = json.loads(result.stdout)
+    assert set(report) == {"file", "tables", "rows", "bytes", "seconds", "digests", "notes"}
+    assert report["file"] == "shop.siard"
+    assert report["rows"] == 6
+    assert {"schema": "main", "table": "fruit", "rows": 3} in report["tables"]
+    assert report["bytes"] > 0
+    assert [digest["type"] for digest in report["digests"]] == ["MD5", "SHA-256"]
+    assert result.stderr == ""
+
+
+def test_an_existing_file_is_refused_and_left_as_it_is(run: Run, shop: str) -> None:
+    Path("shop.siard").write_text("precious")
+    result = run("archive", shop, "shop.siard")
+    assert result.exit_code == 2
+    assert "shop.siard exists already" in result.stderr
+    assert Path("shop.siard").read_text() == "precious"
+
+
+def test_a_missing_database_is_a_failure_that_leaves_nothing(run: Run) -> None:
+    result = run("archive", "sqlite:///missing.db", "a.siard")
+    assert result.exit_code in (2, 3)
+    assert "missing.db" in result.stderr
+    assert list(Path().iterdir()) == []
+
+
+def test_an_unknown_kind_of_database_is_wrong_usage(run: Run) -> None:
+    result = run("archive", "paper://clerk:tiger@cellar/cards", "a.siard")
+    assert result.exit_code == 2
+    assert "tiger" not in result.output
+
+
+def test_a_misspelt_table_is_wrong_usage(run: Run, shop: str) -> None:
+    result = run("archive", shop, "a.siard", "--table", "friut")
+    assert result.exit_code == 2
+    assert "friut" in result.stderr
+    assert not Path("a.siard").exists()
+
+
+def test_tables_rows_columns_and_order_can_be_chosen(run: Run, shop: str) -> None:
+    chosen = ["--table", "fruit", "--columns", "fruit=name,id", "--where", "fruit=id > 1"]
+    assert run("archive", shop, "a.siard", *chosen, "--order", "fruit=id DESC").exit_code == 0
+    assert rows(run, "a.siard", "main.fruit") == [["NULL", "3"], ["", "2"]]
+    tables = json.loads(run("show", "a.siard", "--json").stdout)["schemas"][0]["tables"]
+    assert [table["name"] for table in tables] == ["fruit"]
+
+
+def test_a_part_of_a_database_is_not_said_to_equal_it(run: Run, shop: str) -> None:
+    result = run("archive", shop, "a.siard", "--table", "fruit")
+    assert "only what was left out differs: muniment compare" in result.stderr
+
+
+def test_a_view_and_a_query_become_tables(run: Run, shop: str) -> None:
+    query = "pairs=SELECT crate.id, name FROM crate JOIN fruit ON fruit.id = fruit_id"
+    result = run("archive", shop, "a.siard", "--view", "cheap", "--query", query)
+    assert result.exit_code == 0, result.output
+    assert rows(run, "a.siard", "main.cheap") == [["3", "NULL"]]
+    assert sorted(rows(run, "a.siard", "pairs")) == [["10", "apple"], ["11", "apple"]]
+
+
+def test_a_configuration_file_describes_and_options_win(run: Run, shop: str) -> None:
+    Path("c.yaml").write_text(
+        "owner: File\ntimespan: 2019\nexclude: crate\n"
+        "descriptions: {tables: {fruit: What we sell}}\n"
+    )
+    result = run("archive", shop, "a.siard", "--config", "c.yaml", "--owner", "Option")
+    assert result.exit_code == 0, result.output
+    shown = run("show", "a.siard").stdout
+    assert "Option" in shown
+    assert "2019" in shown
+    assert "What we sell" in shown
+    assert "crate" not in shown
+
+
+def test_a_fault_of_the_configuration_file_stops_before_anything_is_done(
+    run: Run, shop: str
+) -> None:
+    Path("c.yaml").write_text("owner: x\ntabel: fruit\n")
+    result = run("archive", shop, "a.siard", "--config", "c.yaml")
+    assert result.exit_code == 2
+    assert "c.yaml, line 2: unknown key 'tabel'; did you mean 'table'?" in result.stderr
+    assert not Path("a.siard").exists()
+
+
+def test_a_value_that_does_not_fit_stops_the_work_or_becomes_text(run: Run, tmp_path: Path) -> None:
+    script = "CREATE TABLE t (day DATE); INSERT INTO t VALUES ('2024-01-31'), ('31 January');"
+    url = database(tmp_path / "odd.db", script)
+    stopped = run("archive", url, "odd.siard")
+    assert stopped.exit_code == 3
+    assert "main.t.day" in stopped.stderr
+    assert "row 2" in stopped.stderr
+    assert not Path("odd.siard").exists()
+    assert run("archive", url, "odd.siard", "--as-text", "main.t.day").exit_code == 0
+    assert rows(run, "odd.siard", "main.t") == [["2024-01-31"], ["31 January"]]
+
+
+def test_settings_become_a_selection_and_options() -> None:
+    settings = Settings(
+        schema=("s",), table=("t",), view=("v",), query={"q": "SELECT 1"}, owner="o", contact="c",
+        lobs="inline", lob_threshold=0, digest=("MD5",), compression="none", jobs=2,
+        descriptions={"columns": {"s.t.c": "d"}},
+    )  # fmt: skip
+    selection, options = selection_of(settings), options_of(settings)
+    assert (selection.schemas, selection.tables, selection.views) == (("s",), ("t",), ("v",))
+    assert selection.queries == {"q": "SELECT 1"}
+    assert (options.lobs, options.lob_threshold, options.digests) == ("inline", 0, ("MD5",))
+    assert (options.compression, options.jobs) == ("none", 2)
+    assert options.description.data_owner == "o"
+    assert options.description.archiver_contact == "c"
+    assert options.description.columns == {"s.t.c": "d"}
+
+
+def test_what_nobody_said_is_left_to_the_defaults() -> None:
+    from muniment.transfer import ArchiveOptions
+
+    assert options_of(Settings()) == ArchiveOptions()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_run_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
+    script = """
+        CREATE TABLE n (i INTEGER PRIMARY KEY, t VARCHAR(40));
+        WITH RECURSIVE c (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c LIMIT 3000000)
+        INSERT INTO n SELECT i, 'number ' || i FROM c;
+    """
+    url = database(tmp_path / "big.db", script)
+    start = "from muniment.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", start, "archive", url, "big.siard", "--compression", "strong"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    while len(list(tmp_path.iterdir())) < 2:  # until there is something to leave behind
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, number)  # a terminal's Ctrl-C reaches the workers, too
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert errors.strip() == "muniment: stopped; nothing was left behind"
+    assert [path.name for path in tmp_path.iterdir()] == ["big.db"]

@@ -1,0 +1,83 @@
+"""What all tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+SAMPLES = Path(__file__).resolve().parents[2] / "shared" / "samples"
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """Real archives and databases of other makers; tests that need them carry the mark."""
+    if not SAMPLES.is_dir():
+        pytest.skip("the corpora of real archives are not beside the project")
+    return SAMPLES
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A small SQLite database with keys, a view, a trigger, large objects and awkward text."""
+    path = tmp_path / "shop.db"
+    db = apsw.Connection(str(path))
+    db.execute(SHOP)
+    db.executemany(
+        "INSERT INTO item VALUES (?,?,?,?,?,?,?,?)",
+        [
+            (
+                1,
+                "SKU-1",
+                " two  spaces\t\r\n\\u0041 ",
+                1.5,
+                1,
+                "2024-02-29",
+                "2024-02-29 23:59:59.5",
+                None,
+            ),
+            (2, "SKU-2", "", -0.1, 0, None, None, b""),
+            (
+                3,
+                "SKU-3",
+                "Ünïcødé 字 \U0001f600 <&>\"'",
+                1e300,
+                None,
+                "0001-01-01",
+                "9999-12-31 00:00:00",
+                b"\x00\xff" * 5000,
+            ),
+            (
+                4,
+                "SKU-4",
+                "long " * 2000,
+                5e-324,
+                1,
+                "1999-12-31",
+                "1970-01-01 00:00:00",
+                b"\x89PNG",
+            ),
+        ],
+    )
+    db.executemany(
+        "INSERT INTO sale VALUES (?,?,?)", [(n, 1 + n % 4, f"{n}.50") for n in range(1, 50)]
+    )
+    db.close()
+    return path
+
+
+SHOP = """
+CREATE TABLE item (
+    id INTEGER PRIMARY KEY, sku VARCHAR(10) NOT NULL UNIQUE, name TEXT, weight REAL,
+    sold BOOLEAN, made DATE, changed DATETIME, photo BLOB,
+    CONSTRAINT positive CHECK (id > 0)
+);
+CREATE TABLE sale (
+    number INT NOT NULL, item INTEGER REFERENCES item (id) ON DELETE CASCADE, price DECIMAL(8,2),
+    PRIMARY KEY (number)
+) WITHOUT ROWID;
+CREATE INDEX sale_item ON sale (item);
+CREATE VIEW dear AS SELECT number, price FROM sale WHERE price > 20;
+CREATE TRIGGER no_delete BEFORE DELETE ON item WHEN old.sold BEGIN SELECT raise(ABORT, 'sold'); END;
+"""

@@ -1,0 +1,290 @@
+"""SQLite as a source: its catalogue, its dynamic types, and text of every kind."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muniment.databases.sqlite import SqliteSource
+from muniment.databases.sqlite_types import declared_type, sqlite_type
+from muniment.errors import Unfit
+from muniment.siard import open_siard
+from muniment.sql.batch import Batch, cell_value, cells_of
+from muniment.sql.model import Table
+from muniment.sql.selection import Selection
+from muniment.sql.types import parse_type
+from muniment.transfer import archive, restore
+
+
+def make(path: Path, sql: str, *, encoding: str = "UTF-8") -> Path:
+    db = apsw.Connection(str(path))
+    db.execute(f"PRAGMA encoding='{encoding}'")
+    db.execute(sql)
+    db.close()
+    return path
+
+
+def batches(source: SqliteSource, name: str) -> list[Batch]:
+    schema = source.describe().schemas[0]
+    table = schema.table(name)
+    return [b for p in source.parts(schema, table) for b in source.batches(schema, table, p)]
+
+
+def values(source: SqliteSource, name: str) -> list[object]:
+    return [cell_value(cell) for batch in batches(source, name) for cell in cells_of(batch)]
+
+
+def table(path: Path, name: str, selection: Selection | None = None) -> Table:
+    with SqliteSource(path, selection) as source:
+        return source.describe().schemas[0].table(name)
+
+
+@pytest.mark.parametrize(
+    ("declared", "type_"),
+    [
+        ("INTEGER", "BIGINT"), ("tinyint(1)", "BIGINT"), ("UNSIGNED BIG INT", "BIGINT"), ("VARCHAR(255)", "VARCHAR(255)"),
+        ("NATIVE CHARACTER(70)", "VARCHAR(70)"), ("TEXT", "CLOB"), ("varchar", "CLOB"), ("BLOB", "BLOB"),
+        ("DOUBLE PRECISION", "DOUBLE PRECISION"), ("float", "DOUBLE PRECISION"), ("NUMERIC", "DECIMAL"),
+        ("DECIMAL(10,5)", "DECIMAL(10,5)"), ("decimal(10)", "DECIMAL(10)"), ("BOOLEAN", "BOOLEAN"), ("DATE", "DATE"),
+        ("DATETIME", "TIMESTAMP"), ("TIMESTAMP WITH TIME ZONE(6)", "TIMESTAMP WITH TIME ZONE(6)"),
+        ("INTERVAL DAY TO SECOND(6)", "INTERVAL DAY TO SECOND(6)"), ("VARBINARY(8)", "VARBINARY(8)"),
+        ("DECIMAL_TEXT(38,9)", "DECIMAL(38,9)"),
+    ],
+)  # fmt: skip
+def test_declarations_have_a_type(declared: str, type_: str) -> None:
+    assert str(declared_type(declared)) == type_
+
+
+@pytest.mark.parametrize("declared", ["", "JSON", "GEOMETRY", "whatever"])
+def test_other_declarations_are_decided_by_content(declared: str) -> None:
+    assert declared_type(declared) is None
+
+
+@pytest.mark.parametrize(
+    "type_",
+    ["SMALLINT", "DECIMAL(10,2)", "DECIMAL(38,9)", "DOUBLE PRECISION", "BOOLEAN", "VARCHAR(9)", "CLOB", "BINARY(3)", "BLOB", "DATE", "TIMESTAMP", "INTERVAL YEAR TO MONTH"],
+)  # fmt: skip
+def test_types_survive_a_stay_in_sqlite(type_: str) -> None:
+    known = parse_type(type_)
+    back = declared_type(sqlite_type(known))
+    assert back is not None and back.kind is known.kind
+
+
+def test_the_catalogue_has_keys_checks_triggers_views_and_defaults(shop: Path) -> None:
+    with SqliteSource(shop) as source:
+        database = source.describe()
+    (schema,) = database.schemas
+    item, sale = schema.tables
+    assert (schema.name, schema.folder, item.folder, sale.folder) == (
+        "main",
+        "schema0",
+        "table0",
+        "table1",
+    )
+    assert [(c.name, str(c.type), c.nullable) for c in item.columns] == [
+        ("id", "BIGINT", False), ("sku", "VARCHAR(10)", False), ("name", "CLOB", True), ("weight", "DOUBLE PRECISION", True),
+        ("sold", "BOOLEAN", True), ("made", "DATE", True), ("changed", "TIMESTAMP", True), ("photo", "BLOB", True),
+    ]  # fmt: skip
+    assert item.primary_key and item.primary_key.columns == ("id",)
+    assert [k.columns for k in item.candidate_keys] == [("sku",)]
+    assert [(c.name, c.condition) for c in item.check_constraints] == [("positive", "id > 0")]
+    (trigger,) = item.triggers
+    assert (trigger.action_time, trigger.trigger_event) == ("BEFORE", "DELETE")
+    assert trigger.triggered_action.startswith("WHEN old.sold BEGIN")
+    (key,) = sale.foreign_keys
+    assert (key.referenced_table, key.delete_action) == ("item", "CASCADE")
+    assert [(r.column, r.referenced) for r in key.references] == [("item", "id")]
+    (view,) = schema.views
+    assert view.query_original == "SELECT number, price FROM sale WHERE price > 20"
+    assert [c.name for c in view.columns] == ["number", "price"]
+    assert (database.dbname, database.connection) == ("shop", "sqlite:///shop.db")
+
+
+def test_checks_are_found_between_strings_comments_and_parentheses(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "c.db",
+        "CREATE TABLE t (a TEXT DEFAULT 'CHECK (x)' CHECK (a <> ')' AND (length(a) > 1)), -- CHECK (no)\n"
+        '[check] INT, /* CHECK (no) */ CONSTRAINT "the ""b""" CHECK ([check] IN (1, 2)))',
+    )
+    found = [(c.name, c.condition) for c in table(path, "t").check_constraints]
+    assert found == [("ck_t_1", "a <> ')' AND (length(a) > 1)"), ('the "b"', "[check] IN (1, 2)")]
+
+
+def test_foreign_keys_without_columns_mean_the_primary_key(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "f.db",
+        """CREATE TABLE Parent (A INT, B INT, PRIMARY KEY (B, A));
+           CREATE TABLE child (x INT, y INT, FOREIGN KEY (X, y) REFERENCES parent)""",
+    )
+    (key,) = table(path, "child").foreign_keys
+    assert key.referenced_table == "Parent"
+    assert [(r.column, r.referenced) for r in key.references] == [("x", "B"), ("y", "A")]
+
+
+def test_generated_columns_are_archived_and_come_back(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "g.db",
+        "CREATE TABLE t (a INT, b INT AS (a * 2) STORED, c TEXT AS ('x' || a)); INSERT INTO t VALUES (1), (2)",
+    )
+    archive(f"sqlite:///{path}", tmp_path / "g.siard")
+    with open_siard(tmp_path / "g.siard") as source:
+        schema = source.describe().schemas[0]
+        (part,) = source.parts(schema, schema.tables[0])
+        (batch,) = source.batches(schema, schema.tables[0], part)
+    assert batch.data == b"1\xff2\xffx1\xfd2\xff4\xffx2\xfd"
+    assert restore(tmp_path / "g.siard", f"sqlite:///{tmp_path / 'b.db'}").notes == ()
+    assert apsw.Connection(str(tmp_path / "b.db")).execute("SELECT * FROM t").fetchall() == [
+        (1, 2, "x1"),
+        (2, 4, "x2"),
+    ]
+
+
+def test_columns_without_a_type_are_typed_by_their_content(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "u.db",
+        "CREATE TABLE t (a, b, c, d, e JSON); INSERT INTO t VALUES (1, 1.5, 'x', 1, '{}'), (2, 2.5, 'y', 'z', NULL)",
+    )
+    with SqliteSource(path) as source:
+        found = [str(c.type) for c in source.describe().schemas[0].tables[0].columns]
+        assert found == ["BIGINT", "DOUBLE PRECISION", "CLOB", "CLOB", "CLOB"]
+        assert len(source.notes) == 1 and "main.t.d" in source.notes[0]
+        assert values(source, "t") == ["1", "1.5", "x", "1", "{}", "2", "2.5", "y", "z", None]
+
+
+def test_virtual_tables_are_archived_and_their_shadows_are_not(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "v.db",
+        "CREATE VIRTUAL TABLE notes USING fts5(title, body); INSERT INTO notes VALUES ('a', 'b')",
+    )
+    with SqliteSource(path) as source:
+        assert [t.name for t in source.describe().schemas[0].tables] == ["notes"]
+        assert values(source, "notes") == ["a", "b"]
+
+
+def test_a_column_called_rowid_does_no_harm(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "r.db",
+        "CREATE TABLE t (rowid TEXT, oid TEXT); INSERT INTO t VALUES ('b', 'x'), ('a', 'y')",
+    )
+    with SqliteSource(path) as source:
+        assert values(source, "t") == ["b", "x", "a", "y"]
+
+
+def test_parts_hold_equal_numbers_of_rows_however_sparse_the_rowids(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "s.db",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY); WITH RECURSIVE n(x) AS (VALUES (-9000000000000000000) "
+        "UNION ALL SELECT x + 90000000000000 FROM n LIMIT 140000) INSERT INTO t SELECT x FROM n",
+    )
+    with SqliteSource(path) as source:
+        schema = source.describe().schemas[0]
+        parts = list(source.parts(schema, schema.tables[0]))
+        sizes = [sum(b.rows for b in source.batches(schema, schema.tables[0], p)) for p in parts]
+    assert sizes == [65536, 65536, 140000 - 2 * 65536]
+
+
+STRUCTURE = [bytes((b,)) for b in range(0xF7, 0x100)]
+
+
+@pytest.mark.parametrize("byte", STRUCTURE)
+def test_text_that_looks_like_structure_is_found_and_refused(tmp_path: Path, byte: bytes) -> None:
+    path = make(
+        tmp_path / "b.db",
+        f"CREATE TABLE t (a TEXT, b TEXT); INSERT INTO t VALUES ('x', 'y'), (CAST(x'{byte.hex()}' AS TEXT), 'z')",
+    )
+    with (
+        SqliteSource(path) as source,
+        pytest.raises(Unfit, match=r"main\.t\.a.*not text in Unicode"),
+    ):
+        archive(f"sqlite:///{path}", tmp_path / "b.siard")
+        batches(source, "t")
+    selection = Selection(as_text=("main.t.a",))
+    with SqliteSource(path, selection) as source:
+        assert values(source, "t") == ["x", "y", f"X'{byte.hex().upper()}'", "z"]
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
+def test_lone_surrogates_survive(tmp_path: Path, encoding: str) -> None:
+    codec = encoding.replace("le", "-le").replace("be", "-be")
+    raw = "a\ud800b\udfff".encode(codec, "surrogatepass").hex()
+    path = make(
+        tmp_path / "s.db",
+        f"CREATE TABLE t (a TEXT); INSERT INTO t VALUES (CAST(x'{raw}' AS TEXT)), ('ü')",
+        encoding=encoding,
+    )
+    with SqliteSource(path) as source:
+        assert values(source, "t") == ["a\ud800b\udfff", "ü"]
+    archive(f"sqlite:///{path}", tmp_path / "s.siard")
+    with open_siard(tmp_path / "s.siard") as archived:
+        schema = archived.describe().schemas[0]
+        (part,) = archived.parts(schema, schema.tables[0])
+        (batch,) = archived.batches(schema, schema.tables[0], part)
+    assert [cell_value(c) for c in cells_of(batch)] == ["a\ud800b\udfff", "ü"]
+
+
+@pytest.mark.parametrize("form", ["2020-01-01T10:00:00", "2020-01-01", "1577836800", "noon"])
+def test_timestamps_in_other_forms_are_not_silently_changed(tmp_path: Path, form: str) -> None:
+    path = make(tmp_path / "t.db", f"CREATE TABLE t (a DATETIME); INSERT INTO t VALUES ('{form}')")
+    with pytest.raises(Unfit):
+        archive(f"sqlite:///{path}", tmp_path / "t.siard")
+    archive(f"sqlite:///{path}", tmp_path / "t.siard", Selection(as_text=("*",)))
+    restore(tmp_path / "t.siard", f"sqlite:///{tmp_path / 'b.db'}")
+    original = apsw.Connection(str(path)).execute("SELECT a, typeof(a) FROM t").fetchall()
+    assert (
+        apsw.Connection(str(tmp_path / "b.db")).execute("SELECT a, typeof(a) FROM t").fetchall()
+        == original
+    )
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
+    st.sampled_from(" \\\x00\t\r\n&<>\"'\x1e\x1f\x85")
+)
+COLUMNS: dict[str, st.SearchStrategy[object]] = {
+    "INTEGER": st.integers(-(2**63), 2**63 - 1),
+    "REAL": st.floats(allow_nan=False).filter(lambda x: not (x == 0 and math.copysign(1, x) < 0)),
+    "TEXT": TEXTS,
+    "VARCHAR(8)": TEXTS,
+    "BLOB": st.binary(),
+    "BOOLEAN": st.integers(0, 1),
+    "DATE": st.dates().map(str),
+    "DATETIME": st.datetimes().map(lambda d: d.isoformat(" ")),
+    "TIME": st.times().map(str),
+    "DECIMAL(12,2)": st.integers(-(10**9), 10**9)
+    | st.decimals(-(10**9), 10**9, places=2).map(float),
+    "": st.integers(-5, 5),
+}
+
+
+@st.composite
+def sqlite_tables(draw: st.DrawFn) -> tuple[list[str], list[tuple[object, ...]]]:
+    kinds = draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=6))
+    row = st.tuples(*(st.none() | COLUMNS[kind] for kind in kinds))
+    return kinds, draw(st.lists(row, max_size=20))
+
+
+@settings(max_examples=120, deadline=None)
+@given(sqlite_tables())
+def test_sqlite_to_siard_to_sqlite_changes_nothing(
+    made: tuple[list[str], list[tuple[object, ...]]],
+) -> None:
+    kinds, rows = made
+    with tempfile.TemporaryDirectory() as folder:
+        path, copy = Path(folder, "a.db"), Path(folder, "b.db")
+        columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(kinds))
+        db = apsw.Connection(str(path))
+        db.execute(f"CREATE TABLE t ({columns})")
+        db.executemany(f"INSERT INTO t VALUES ({','.join('?' * len(kinds))})", rows)
+        listed = ", ".join(f"c{n}, typeof(c{n})" for n in range(len(kinds)))
+        before = db.execute(f"SELECT {listed} FROM t ORDER BY rowid").fetchall()
+        db.close()
+        archive(f"sqlite:///{path}", Path(folder, "a.siard"))
+        restore(Path(folder, "a.siard"), f"sqlite:///{copy}")
+        back = apsw.Connection(str(copy))
+        assert back.execute(f"SELECT {listed} FROM t ORDER BY rowid").fetchall() == before
+        back.close()

@@ -1,0 +1,149 @@
+"""Comparisons: equal is proved, and a difference is named to the column."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import apsw
+import pytest
+
+from muniment import compare as compare_module
+from muniment.compare import Comparison, compare
+from muniment.errors import UsageError
+from muniment.transfer import ArchiveOptions, archive, restore
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def siard(shop: Path, tmp_path: Path) -> Path:
+    archive(url(shop), tmp_path / "shop.siard")
+    return tmp_path / "shop.siard"
+
+
+@pytest.fixture(params=["in one process", "in two"])
+def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "in two":
+        monkeypatch.setattr(compare_module, "_WORTH_A_PROCESS", 0)
+
+
+def compare_after(shop: Path, siard: Path, change: str) -> Comparison:
+    changed = shop.with_name("changed.db")
+    shutil.copy(shop, changed)
+    db = apsw.Connection(str(changed))
+    db.execute("DROP TRIGGER no_delete; " + change)
+    db.close()
+    return compare(url(changed), str(siard), jobs=2)
+
+
+@pytest.mark.usefixtures("both")
+def test_an_archive_equals_its_source(shop: Path, siard: Path) -> None:
+    result = compare(url(shop), str(siard), jobs=2)
+    assert result.equal and result.differences == ()
+    for table in result.tables:
+        assert table.rows[0] == table.rows[1]
+        assert table.digest[0] == table.digest[1] and len(table.digest[0] or "") == 64
+        assert table.ordered_digest[0] == table.ordered_digest[1] is not None
+
+
+def test_where_large_objects_lie_makes_no_difference(
+    shop: Path, siard: Path, tmp_path: Path
+) -> None:
+    archive(url(shop), tmp_path / "inline.siard", options=ArchiveOptions(lobs="inline"))
+    archive(url(shop), tmp_path / "files.siard", options=ArchiveOptions(lob_threshold=1))
+    for other in ("inline.siard", "files.siard"):
+        result = compare(str(siard), str(tmp_path / other))
+        assert result.equal, result.differences
+        assert all(t.ordered_digest[0] == t.ordered_digest[1] for t in result.tables)
+
+
+def test_a_restored_copy_equals_the_original(shop: Path, siard: Path, tmp_path: Path) -> None:
+    restore(siard, url(tmp_path / "back.db"))
+    assert compare(url(shop), url(tmp_path / "back.db")).equal
+
+
+@pytest.mark.usefixtures("both")
+def test_a_changed_cell_is_named(shop: Path, siard: Path) -> None:
+    result = compare_after(shop, siard, "UPDATE item SET name = 'other' WHERE id = 2")
+    assert not result.equal
+    (difference,) = result.differences
+    assert (difference.where, difference.a, difference.b) == (
+        "main.item (id='2').name",
+        "'other'",
+        "''",
+    )
+
+
+def test_a_changed_large_object_is_named(shop: Path, siard: Path) -> None:
+    result = compare_after(shop, siard, "UPDATE item SET photo = zeroblob(10000) WHERE id = 3")
+    (difference,) = result.differences
+    assert difference.where == "main.item (id='3').photo" and "10000 bytes" in difference.a
+
+
+def test_null_is_not_empty(shop: Path, siard: Path) -> None:
+    result = compare_after(shop, siard, "UPDATE item SET name = NULL WHERE id = 2")
+    (difference,) = result.differences
+    assert (difference.a, difference.b) == ("NULL", "''")
+
+
+def test_missing_and_surplus_rows_are_named(shop: Path, siard: Path) -> None:
+    result = compare_after(
+        shop, siard, "DELETE FROM sale WHERE number = 7; INSERT INTO sale VALUES (99, 1, 1)"
+    )
+    found = {(d.where, d.a, d.b) for d in result.differences}
+    assert found == {
+        ("main.sale (number='7')", "no such row", "a row"),
+        ("main.sale (number='99')", "a row", "no such row"),
+    }
+    assert [t.rows for t in result.tables] == [(4, 4), (49, 49)]
+
+
+def test_the_order_of_rows_makes_no_difference_to_the_content(tmp_path: Path) -> None:
+    for name, order in (("a", "ASC"), ("b", "DESC")):
+        db = apsw.Connection(str(tmp_path / name))
+        db.execute("CREATE TABLE t (x INT, y TEXT)")
+        db.execute(
+            f"INSERT INTO t SELECT * FROM (VALUES (1,'a'),(2,'b'),(2,'b'),(3,NULL)) ORDER BY 1 {order}"
+        )
+        db.close()
+    result = compare(url(tmp_path / "a"), url(tmp_path / "b"))
+    (table,) = result.tables
+    assert result.equal and table.digest[0] == table.digest[1]
+    assert table.ordered_digest[0] != table.ordered_digest[1]
+
+
+def test_rows_that_occur_twice_count_twice(tmp_path: Path) -> None:
+    for name, rows in (("a", "(1),(1),(2)"), ("b", "(1),(2),(2)")):
+        db = apsw.Connection(str(tmp_path / name))
+        db.execute(f"CREATE TABLE t (x INT); INSERT INTO t VALUES {rows}")
+        db.close()
+    result = compare(url(tmp_path / "a"), url(tmp_path / "b"))
+    assert not result.equal and len(result.differences) == 2
+
+
+def test_many_differences_make_a_short_list(shop: Path, siard: Path) -> None:
+    result = compare_after(shop, siard, "UPDATE sale SET price = price + 1")
+    assert 1 <= len(result.differences) <= 10 and not result.equal
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ("DROP TABLE sale; CREATE TABLE other (x INT)", {"main.sale", "main.other"}),
+        ("ALTER TABLE sale ADD COLUMN extra TEXT", {"main.sale columns"}),
+        ("CREATE UNIQUE INDEX u ON item (name)", {"main.item candidate keys"}),
+    ],
+)
+def test_other_definitions_are_differences(
+    shop: Path, siard: Path, change: str, where: set[str]
+) -> None:
+    result = compare_after(shop, siard, "DROP VIEW dear; " + change)
+    assert {d.where for d in result.differences} >= where and not result.equal
+
+
+def test_what_is_neither_file_nor_database_is_refused(shop: Path) -> None:
+    with pytest.raises(UsageError, match="nothing"):
+        compare(url(shop), "nothing.siard")

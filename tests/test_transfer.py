@@ -1,0 +1,384 @@
+"""Archive and restore, whole: real files, real worker processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import pytest
+from lxml import etree
+
+from muniment import transfer
+from muniment.errors import DatabaseError, SiardError, Unfit, UsageError
+from muniment.siard import open_siard
+from muniment.sql.original import split_original
+from muniment.sql.selection import Selection
+from muniment.transfer import ArchiveOptions, Description, Progress, archive, restore
+
+SAME_DAY = Description(archival_date="2026-11-15")
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def rows(path: Path, table: str) -> list[tuple[object, ...]]:
+    with_types = apsw.Connection(str(path))
+    columns = [r[1] for r in with_types.execute(f'PRAGMA table_info("{table}")')]
+    listed = ", ".join(f'"{c}", typeof("{c}")' for c in columns)
+    return with_types.execute(f'SELECT {listed} FROM "{table}" ORDER BY 1').fetchall()
+
+
+def definitions(path: Path) -> list[tuple[object, ...]]:
+    db = apsw.Connection(str(path))
+    return db.execute(
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
+    ).fetchall()
+
+
+def test_sqlite_comes_back_to_the_last_bit(shop: Path, tmp_path: Path) -> None:
+    report = archive(url(shop), tmp_path / "shop.siard")
+    assert [(t.table, t.rows) for t in report.tables] == [("item", 4), ("sale", 49)]
+    restored = restore(tmp_path / "shop.siard", url(tmp_path / "back.db"))
+    assert restored.notes == ()
+    for table in ("item", "sale"):
+        assert rows(tmp_path / "back.db", table) == rows(shop, table)
+    without_view = [d for d in definitions(shop) if d[0] != "view"]
+    assert [d for d in definitions(tmp_path / "back.db") if d[0] != "view"] == without_view
+    back = apsw.Connection(str(tmp_path / "back.db"))
+    assert back.execute("SELECT count(*) FROM dear").fetchone() == (30,)
+
+
+def test_every_file_in_the_archive_is_valid(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "shop.siard")
+    folder = tmp_path / "unpacked"
+    with zipfile.ZipFile(tmp_path / "shop.siard") as package:
+        assert package.testzip() is None
+        package.extractall(folder)
+    names = [p for p in folder.rglob("*.xml") if p.with_suffix(".xsd").exists()]
+    assert len(names) == 3
+    for path in names:
+        schema = etree.XMLSchema(etree.parse(path.with_suffix(".xsd")))
+        schema.assertValid(etree.parse(path))
+        command = ["xmllint", "--noout", "--schema", path.with_suffix(".xsd"), path]
+        assert subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+def test_the_archive_is_laid_out_so_that_its_digest_can_be_checked(
+    shop: Path, tmp_path: Path
+) -> None:
+    options = ArchiveOptions(digests=("MD5", "SHA-1", "SHA-256"))
+    report = archive(url(shop), tmp_path / "shop.siard", options=options)
+    with zipfile.ZipFile(tmp_path / "shop.siard") as package:
+        names = package.namelist()
+    header = names.index("header/")
+    assert names[0] == "content/"
+    assert all(name.startswith("content/") for name in names[:header])
+    assert names[header:] == [
+        "header/", "header/siardversion/", "header/siardversion/2.2/", "header/metadata.xsd", "header/metadata.xml",
+    ]  # fmt: skip
+    with open_siard(tmp_path / "shop.siard") as source:
+        digests = {d.digest_type: d.digest for d in source.describe().message_digests}
+        assert digests == {name: source.digest(name) for name in ("MD5", "SHA-1", "SHA-256")}
+        assert {d.digest_type for d in report.digests} == set(digests)
+
+
+def test_large_objects_lie_in_files_with_length_and_digest(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "shop.siard", options=ArchiveOptions(lob_threshold=100))
+    with zipfile.ZipFile(tmp_path / "shop.siard") as package:
+        names = [n for n in package.namelist() if "/lob" in n]
+        assert names == [
+            "content/schema0/table0/lob7/record2.bin",
+            "content/schema0/table0/lob2/record3.txt",
+        ]
+        xml = package.read("content/schema0/table0/table0.xml").decode()
+        assert package.read(names[0]) == b"\x00\xff" * 5000
+    assert (
+        'file="content/schema0/table0/lob7/record2.bin" length="10000" digestType="SHA-256"' in xml
+    )
+    restore(tmp_path / "shop.siard", url(tmp_path / "back.db"))
+    assert rows(tmp_path / "back.db", "item") == rows(shop, "item")
+
+
+def test_large_objects_can_stay_inline(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "shop.siard", options=ArchiveOptions(lobs="inline"))
+    with zipfile.ZipFile(tmp_path / "shop.siard") as package:
+        assert not [n for n in package.namelist() if "/lob" in n]
+    restore(tmp_path / "shop.siard", url(tmp_path / "back.db"))
+    assert rows(tmp_path / "back.db", "item") == rows(shop, "item")
+
+
+def test_a_changed_large_object_is_found_on_the_way_back(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "shop.siard")
+    with zipfile.ZipFile(tmp_path / "shop.siard") as package:
+        files = {i: package.read(i) for i in package.infolist()}
+    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
+        for info, data in files.items():
+            package.writestr(
+                info, data.replace(b"\x00\xff", b"\x00\xfe") if ".bin" in info.filename else data
+            )
+    with pytest.raises(Exception, match="was changed: its SHA-256 digest"):
+        restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
+    assert not (tmp_path / "back.db").exists()
+    assert not list(tmp_path.glob(".*partial*"))
+
+
+def make_wide(path: Path, count: int) -> None:
+    db = apsw.Connection(str(path))
+    db.execute("CREATE TABLE wide (id INTEGER PRIMARY KEY, a TEXT, b REAL, c TEXT)")
+    db.execute(
+        f"WITH RECURSIVE n(value) AS (VALUES (1) UNION ALL SELECT value + 1 FROM n LIMIT {count}) "
+        "INSERT INTO wide SELECT value, 'text & <more> ' || value, value / 7.0, iif(value % 5, 'x', NULL) FROM n"
+    )
+    db.close()
+
+
+def test_the_same_data_gives_the_same_bytes_with_any_number_of_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_wide(tmp_path / "wide.db", 150_000)
+    monkeypatch.setattr(transfer, "_WORTH_WORKERS", 0)
+    for jobs in (1, 2, 3):
+        options = ArchiveOptions(jobs=jobs, description=SAME_DAY)
+        archive(url(tmp_path / "wide.db"), tmp_path / f"{jobs}.siard", options=options)
+    first, *others = [(tmp_path / f"{jobs}.siard").read_bytes() for jobs in (1, 2, 3)]
+    assert all(other == first for other in others)
+    restore(tmp_path / "2.siard", url(tmp_path / "back.db"), jobs=2)
+    assert rows(tmp_path / "back.db", "wide") == rows(tmp_path / "wide.db", "wide")
+
+
+def test_progress_counts_rows_and_bytes(tmp_path: Path) -> None:
+    make_wide(tmp_path / "wide.db", 150_000)
+    seen: list[Progress] = []
+    archive(url(tmp_path / "wide.db"), tmp_path / "w.siard", progress=seen.append)
+    assert [p.rows for p in seen] == [65536, 131072, 150000]
+    assert seen[-1].total_rows == 150_000 and seen[-1].bytes_written > seen[0].bytes_written
+
+
+def test_words_about_the_database_go_into_the_archive(shop: Path, tmp_path: Path) -> None:
+    words = replace(
+        SAME_DAY,
+        data_owner="City of Example",
+        tables={"item": "What is sold."},
+        columns={"main.item.sku": "Stock number."},
+        schemas={"main": "All of it."},
+    )
+    archive(url(shop), tmp_path / "s.siard", options=ArchiveOptions(description=words))
+    with open_siard(tmp_path / "s.siard") as source:
+        database = source.describe()
+    item = database.schema("main").table("item")
+    assert (database.data_owner, database.archival_date) == ("City of Example", "2026-11-15Z")
+    assert split_original(item.description)[0] == "What is sold."
+    assert item.columns[1].description == "Stock number."
+    assert database.schemas[0].description == "All of it."
+
+
+@pytest.mark.parametrize("kind", ["tables", "columns", "schemas"])
+def test_words_about_what_is_not_there_are_refused(shop: Path, tmp_path: Path, kind: str) -> None:
+    words = replace(SAME_DAY, **{kind: {"nothing": "x"}})
+    with pytest.raises(UsageError, match="nothing"):
+        archive(url(shop), tmp_path / "s.siard", options=ArchiveOptions(description=words))
+    assert not (tmp_path / "s.siard").exists()
+
+
+def test_a_selection_of_tables_columns_rows_views_and_queries(shop: Path, tmp_path: Path) -> None:
+    selection = Selection(
+        tables=("sale",),
+        columns={"sale": ("price", "number")},
+        where={"sale": "number <= 3"},
+        order={"sale": "number DESC"},
+        views=("dear",),
+        queries={"totals": "SELECT count(*) AS n, sum(price) AS s FROM sale"},
+    )
+    report = archive(url(shop), tmp_path / "s.siard", selection)
+    assert [(t.table, t.rows) for t in report.tables] == [("sale", 3), ("dear", 30), ("totals", 1)]
+    with open_siard(tmp_path / "s.siard") as source:
+        schema = source.describe().schema("main")
+        sale = schema.table("sale")
+        (batch,) = [b for p in source.parts(schema, sale) for b in source.batches(schema, sale, p)]
+    assert batch.data == b"3.5\xff3\xfd2.5\xff2\xfd1.5\xff1\xfd"
+    assert "number <= 3" in (sale.description or "")
+    assert [t.folder for t in schema.tables] == ["table0", "table1", "table2"]
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        Selection(tables=("nope",)), Selection(views=("nope",)), Selection(schemas=("nope",)),
+        Selection(columns={"item": ("nope",)}), Selection(queries={"item": "SELECT 1 AS a"}),
+    ],
+)  # fmt: skip
+def test_a_selection_of_what_is_not_there_is_refused(
+    shop: Path, tmp_path: Path, selection: Selection
+) -> None:
+    with pytest.raises(UsageError):
+        archive(url(shop), tmp_path / "s.siard", selection)
+    assert list(tmp_path.iterdir()) == [shop]
+
+
+def test_an_unfit_value_stops_the_work_and_names_every_such_column(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "odd.db"))
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, n INT, d DATE, b BLOB, x TEXT)")
+    db.execute(
+        "INSERT INTO t VALUES (1, 1, '2020-01-01', x'00', 'a'), (7, 'seven', '2020-01-01', 'text', x'01')"
+    )
+    db.close()
+    with pytest.raises(Unfit) as caught:
+        archive(url(tmp_path / "odd.db"), tmp_path / "odd.siard")
+    assert caught.value.where == "main.t.n" and caught.value.row == 2
+    for column in ("n", "b", "x"):
+        assert f"--as-text main.t.{column}" in str(caught.value)
+    assert not (tmp_path / "odd.siard").exists()
+    archive(url(tmp_path / "odd.db"), tmp_path / "odd.siard", Selection(as_text=("main.t.*",)))
+    restore(tmp_path / "odd.siard", url(tmp_path / "back.db"))
+    back = apsw.Connection(str(tmp_path / "back.db")).execute("SELECT n, x FROM t").fetchall()
+    assert back == [(1, "a"), ("seven", "X'01'")]
+
+
+def test_values_that_outgrew_their_declaration_widen_the_type(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "odd.db"))
+    db.execute(
+        "CREATE TABLE before (x INT); CREATE TABLE t (a VARCHAR(3), b DECIMAL(4,1)); CREATE TABLE z (x INT)"
+    )
+    db.execute("INSERT INTO t VALUES ('abc', 1.5), ('longer', 0.30000000000000004)")
+    db.close()
+    report = archive(url(tmp_path / "odd.db"), tmp_path / "odd.siard")
+    assert len(report.notes) == 2 and "VARCHAR(6)" in report.notes[0]
+    with open_siard(tmp_path / "odd.siard") as source:
+        columns = source.describe().schema("main").table("t").columns
+        assert [str(c.type) for c in columns] == ["VARCHAR(6)", "DECIMAL"]
+        digests = source.describe().message_digests
+        assert source.digest("SHA-256") == digests[0].digest
+    restore(tmp_path / "odd.siard", url(tmp_path / "back.db"))
+    assert rows(tmp_path / "back.db", "t") == rows(tmp_path / "odd.db", "t")
+
+
+def test_one_state_of_the_database_while_others_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "busy.db"
+    make_wide(path, 100_000)
+    writer = apsw.Connection(str(path))
+    writer.execute("PRAGMA journal_mode=WAL").fetchall()
+    writer.execute("CREATE TABLE later (x INT)")
+
+    def disturb(_: Progress) -> None:
+        writer.execute("UPDATE wide SET a = 'changed'; INSERT INTO later VALUES (1)")
+
+    monkeypatch.setattr(transfer, "_WORTH_WORKERS", 0)
+    report = archive(
+        url(path), tmp_path / "b.siard", options=ArchiveOptions(jobs=2), progress=disturb
+    )
+    assert {t.table: t.rows for t in report.tables} == {"wide": 100_000, "later": 0}
+    with open_siard(tmp_path / "b.siard") as source:
+        schema = source.describe().schemas[0]
+        table = schema.table("wide")
+        text = b"".join(
+            b.data for p in source.parts(schema, table) for b in source.batches(schema, table, p)
+        )
+    assert b"changed" not in text and text.count(b"\xfd") == 100_000
+
+
+def test_an_existing_file_is_never_overwritten(shop: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.siard").write_text("precious")
+    with pytest.raises(UsageError, match="exists already"):
+        archive(url(shop), tmp_path / "s.siard")
+    (tmp_path / "back.db").write_text("precious")
+    (tmp_path / "s.siard").unlink()
+    archive(url(shop), tmp_path / "s.siard")
+    with pytest.raises(UsageError, match="exists already"):
+        restore(tmp_path / "s.siard", url(tmp_path / "back.db"))
+    assert (tmp_path / "back.db").read_text() == "precious"
+    restore(tmp_path / "s.siard", url(tmp_path / "back.db"), replace=True)
+    assert rows(tmp_path / "back.db", "sale") == rows(shop, "sale")
+
+
+@pytest.mark.parametrize(
+    ("address", "error", "message"),
+    [
+        ("sqlite:///missing.db", DatabaseError, "there is no SQLite database"),
+        ("oracle://x/y", UsageError, "not a database URL"),
+        ("postgresql://me:secret@h/d", UsageError, "not a database URL"),
+        ("sqlite:x", UsageError, "not a database URL"),
+        ("sqlite://x", UsageError, "sqlite:///file"),
+    ],
+)
+def test_wrong_addresses_get_a_sentence(
+    tmp_path: Path, address: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message) as caught:
+        archive(address, tmp_path / "s.siard")
+    assert "secret" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_is_no_database_gets_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "x.db").write_bytes(b"not a database, but long enough to look at" * 100)
+    with pytest.raises(DatabaseError, match="not an SQLite database"):
+        archive(url(tmp_path / "x.db"), tmp_path / "s.siard")
+
+
+def test_a_name_without_the_right_ending_is_refused(shop: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\.siard"):
+        archive(url(shop), tmp_path / "s.zip")
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(shop: Path, tmp_path: Path) -> None:
+    program = textwrap.dedent(
+        f"""
+        import resource, signal, sys
+        from pathlib import Path
+        from muniment.transfer import archive
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
+        try:
+            archive("{url(shop)}", Path("{tmp_path / "s.siard"}"))
+        except OSError as error:
+            sys.exit(17)
+        """
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 17
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["shop.db"]
+
+
+def test_a_schema_can_be_renamed_and_tables_chosen(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    report = restore(
+        tmp_path / "s.siard",
+        url(tmp_path / "back.db"),
+        tables=("sale",),
+        schema_map={"main": "other"},
+    )
+    assert [(t.schema, t.table) for t in report.tables] == [("other", "sale")]
+    assert rows(tmp_path / "back.db", "sale") == rows(shop, "sale")
+
+
+def test_hostile_definitions_do_nothing_but_define(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    victim = tmp_path / "victim.db"
+    with zipfile.ZipFile(tmp_path / "s.siard") as package:
+        files = {i: package.read(i) for i in package.infolist()}
+    attack = f"CREATE INDEX sale_item ON sale (item); ATTACH '{victim}' AS v; CREATE TABLE v.t (x)".encode()
+    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
+        for info, data in files.items():
+            package.writestr(info, data.replace(b"CREATE INDEX sale_item ON sale (item)", attack))
+    report = restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
+    assert any("left out" in note for note in report.notes)
+    assert not victim.exists()
+
+
+def test_a_damaged_table_stops_the_restore_and_leaves_nothing(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    with zipfile.ZipFile(tmp_path / "s.siard") as package:
+        files = {i: package.read(i) for i in package.infolist()}
+    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
+        for info, data in files.items():
+            package.writestr(info, data.replace(b"</c3></row>", b"</c2></row>"))
+    with pytest.raises(SiardError, match=r"malformed XML at byte \d+"):
+        restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.siard", "s.siard", "shop.db"]
