@@ -75,7 +75,7 @@ CREATE TABLE sale (
 );
 """
 
-WORDS = (
+VOCABULARY = (
     "able amber apple arrow autumn basket beacon birch bottle brass bridge bright bronze butter "
     "candle canvas carpet castle cedar cherry circle clever cloud copper corner cotton cousin "
     "crystal dapple delta dinner double dozen dragon early eleven ember fabric falcon family "
@@ -84,7 +84,9 @@ WORDS = (
     "letter linen little maple marble market meadow mirror modern morning narrow nettle nimble "
     "oaken ocean olive orange orchard oyster paper parcel pepper pewter pillow plain pocket proper "
     "purple quiet rabbit ribbon river"
-).split()
+)
+
+WORDS = VOCABULARY.split()
 
 AWKWARD = [
     "R & D <urgent> order",
@@ -137,7 +139,8 @@ FILL = {
             draw(i, 29, 5) > 0,
             (['new', 'packed', 'shipped', 'returned', 'cancelled'])[1 + draw(i, 30, 5)],
             percent(i, 31, 2, (['web', 'shop', 'phone'])[1 + draw(i, 32, 3)]),
-            DATE '2012-01-01' + draw(i, 33, 4000), percent(i, 34, 3, DATE '2012-01-03' + draw(i, 33, 4000)),
+            DATE '2012-01-01' + draw(i, 33, 4000),
+            percent(i, 34, 3, DATE '2012-01-03' + draw(i, 33, 4000)),
             TIMESTAMP '2012-01-01 00:00:00' + to_seconds(draw(i, 35, 345600000)),
             printf('%07X', draw(i, 36, 268435456)), percent(i, 37, 2, sentence(i, 38))
         FROM range(1, $sales + 1) AS r (i)""",

@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -33,8 +32,8 @@ def describe_machine() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
         "libraries": ", ".join(f"{name} {version(name)}" for name in _LIBRARIES),
-        "SQLite": f"{apsw.sqlite_lib_version()} in apsw, {_tool(['sqlite3', '--version'])} as sqlite3",
-        "gzip": _tool(["gzip", "--version"]),
+        "SQLite in apsw": apsw.sqlite_lib_version(),
+        "yardsticks": f"sqlite3 {_version('sqlite3')}, gzip {_version('gzip')}",
     }
 
 
@@ -52,8 +51,9 @@ def _memory() -> str:
     return f"{int(total.split()[0]) * 1024 / 1e9:.1f} GB" if total else "unknown"
 
 
-def _tool(command: Sequence[str]) -> str:
+def _version(tool: str) -> str:
     """The version that a tool says it has."""
+    command = [tool, "--version"]
     try:
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):

@@ -43,7 +43,7 @@ class Timing:
 
 
 class Failed(Exception):
-    """A command did not succeed; the message is the last line that it wrote on stderr."""
+    """A command did not succeed; the message is the last line that it wrote."""
 
 
 def muniment(name: str, *arguments: str, makes: Path | None = None) -> Command:
@@ -90,24 +90,24 @@ def best_of(count: int, work: Callable[[], object]) -> float:
 
 
 def _timed(command: Command) -> Timing:
-    with tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile() as output:
         started = time.perf_counter()
-        with _started(command, complaints) as process, _watched(process.pid) as memory:
+        with _started(command, output) as process, _watched(process.pid) as memory:
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
-            raise Failed(f"{command.name}: {_last_line(complaints)}")
+            raise Failed(f"{command.name}: {_last_line(output)}")
     made = command.makes.stat().st_size if command.makes else 0
     cpu = usage.ru_utime + usage.ru_stime
     return Timing(command.name, seconds, cpu, memory.peak, made)
 
 
 @contextmanager
-def _started(command: Command, complaints: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+def _started(command: Command, output: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
     """Run the command in a session of its own, of which nothing is left at the end."""
     process = subprocess.Popen(
-        command.arguments, stdout=subprocess.DEVNULL, stderr=complaints, start_new_session=True
+        command.arguments, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
     )
     try:
         yield process

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measure import best_of
-
 from muniment import databases
 from muniment.siard import open_siard
 from muniment.siard.parse import RowReader, Run

@@ -22,6 +22,11 @@ class Result:
     yardstick: str = ""
     ratio: float | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Whether there is nothing measured because a command broke off."""
+        return self.met is False and not self.goal
+
 
 _HEADINGS = ("step", "measured", "goal", "met", "yardstick", "ratio")
 
@@ -110,9 +115,9 @@ ran right beside the step that it is compared with.
   fastest run of several counts.
 - **CPU and memory** are those of a command with all its processes. Memory is looked at ten times a
   second; a page that several processes share counts once.
-- **Serialising and parsing** are measured in one process, in memory, per second of XML made or read;
-  best of five. Parsing includes the proof that nothing was overlooked. That its values are those of
-  the database is checked before.
+- **Serialising and parsing** are measured in one process and in memory, as XML made or read per
+  second; best of five. Parsing includes the proof that nothing was overlooked. That its values are
+  those of the database is checked before.
 - **Comparing** ends with success only if archive and database are equal; each restored database is
   compared with its archive too, outside the measured time.
 - **Ratio** is the step's time divided by the yardstick's, so less is better; for memory, bytes

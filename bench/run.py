@@ -22,7 +22,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the steps that were asked for; return 1 if one of them missed its goal."""
+    """Run the steps that were asked for; return 1 if one of them broke off."""
     options = _options(arguments)
     use_cores(2)
     options.data.mkdir(parents=True, exist_ok=True)
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = format_markdown(results, bench.timings, describe_machine(), sizes, date.today())
         page.write_text(text, encoding="utf-8")
         print(f"\nwritten: {page}", file=sys.stderr)
-    return int(any(result.met is False for result in results))
+    return int(any(result.failed for result in results))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -73,7 +73,9 @@ def _form(a: Shape, b: Shape) -> str | None:
         return None
     kinds = {a.type.kind, b.type.kind}
     if kinds <= _NUMBERS:
-        return None if kinds == {Kind.INTEGER} else "number"
+        if kinds == {Kind.INTEGER}:
+            return None
+        return "float" if Kind.FLOAT in kinds else "number"
     if kinds <= _TIMES:
         return "fraction"
     if Kind.BOOLEAN in kinds and kinds != {Kind.BOOLEAN}:
@@ -95,6 +97,14 @@ def _number(cell: bytes) -> bytes:
     return (text if text not in ("-0", "") else "0").encode()
 
 
+def _float(cell: bytes) -> bytes:
+    """The shortest text that reads back to the same bits: writers differ in how many digits."""
+    try:
+        return repr(float(cell)).encode()
+    except ValueError:
+        return cell
+
+
 def _fraction(cell: bytes) -> bytes:
     return cell.rstrip(b"0").rstrip(b".") if b"." in cell else cell
 
@@ -105,6 +115,7 @@ def _boolean(cell: bytes) -> bytes:
 
 _FORMS: dict[str, Callable[[bytes], bytes]] = {
     "number": _number,
+    "float": _float,
     "fraction": _fraction,
     "boolean": _boolean,
     "padding": lambda cell: cell.rstrip(b" "),

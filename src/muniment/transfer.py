@@ -18,6 +18,7 @@ from muniment.files import refuse_existing
 from muniment.siard import create_siard, open_siard
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, MessageDigest, Schema, Table
+from muniment.sql.original import split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Encoder, Piece, Source, Target
 from muniment.workers import Task, Workers, default_jobs, start_workers
@@ -331,6 +332,7 @@ def _without_constraints(database: Database) -> Database:
     def bare(table: Table) -> Table:
         return replace(
             table,
+            description=split_original(table.description)[0],
             primary_key=None,
             foreign_keys=(),
             candidate_keys=(),

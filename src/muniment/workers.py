@@ -95,7 +95,8 @@ def run_task(source: Source, task: Task) -> Piece:
     """Read a part, or take the batches that were read already, and encode them."""
     schema, table, part, encoder = task
     batches = part if isinstance(part, list) else source.batches(schema, table, part)
-    return encoder(batches)
+    piece: Piece = encoder(batches)
+    return piece
 
 
 _source: Any = None

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import tempfile
 from pathlib import Path
 
 import apsw
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from muniment.databases.sqlite import SqliteSource
 from muniment.databases.sqlite_types import declared_type, sqlite_type
@@ -240,51 +236,3 @@ def test_timestamps_in_other_forms_are_not_silently_changed(tmp_path: Path, form
         apsw.Connection(str(tmp_path / "b.db")).execute("SELECT a, typeof(a) FROM t").fetchall()
         == original
     )
-
-
-TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
-    st.sampled_from(" \\\x00\t\r\n&<>\"'\x1e\x1f\x85")
-)
-COLUMNS: dict[str, st.SearchStrategy[object]] = {
-    "INTEGER": st.integers(-(2**63), 2**63 - 1),
-    "REAL": st.floats(allow_nan=False).filter(lambda x: not (x == 0 and math.copysign(1, x) < 0)),
-    "TEXT": TEXTS,
-    "VARCHAR(8)": TEXTS,
-    "BLOB": st.binary(),
-    "BOOLEAN": st.integers(0, 1),
-    "DATE": st.dates().map(str),
-    "DATETIME": st.datetimes().map(lambda d: d.isoformat(" ")),
-    "TIME": st.times().map(str),
-    "DECIMAL(12,2)": st.integers(-(10**9), 10**9)
-    | st.decimals(-(10**9), 10**9, places=2).map(float),
-    "": st.integers(-5, 5),
-}
-
-
-@st.composite
-def sqlite_tables(draw: st.DrawFn) -> tuple[list[str], list[tuple[object, ...]]]:
-    kinds = draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=6))
-    row = st.tuples(*(st.none() | COLUMNS[kind] for kind in kinds))
-    return kinds, draw(st.lists(row, max_size=20))
-
-
-@settings(max_examples=120, deadline=None)
-@given(sqlite_tables())
-def test_sqlite_to_siard_to_sqlite_changes_nothing(
-    made: tuple[list[str], list[tuple[object, ...]]],
-) -> None:
-    kinds, rows = made
-    with tempfile.TemporaryDirectory() as folder:
-        path, copy = Path(folder, "a.db"), Path(folder, "b.db")
-        columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(kinds))
-        db = apsw.Connection(str(path))
-        db.execute(f"CREATE TABLE t ({columns})")
-        db.executemany(f"INSERT INTO t VALUES ({','.join('?' * len(kinds))})", rows)
-        listed = ", ".join(f"c{n}, typeof(c{n})" for n in range(len(kinds)))
-        before = db.execute(f"SELECT {listed} FROM t ORDER BY rowid").fetchall()
-        db.close()
-        archive(f"sqlite:///{path}", Path(folder, "a.siard"))
-        restore(Path(folder, "a.siard"), f"sqlite:///{copy}")
-        back = apsw.Connection(str(copy))
-        assert back.execute(f"SELECT {listed} FROM t ORDER BY rowid").fetchall() == before
-        back.close()

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 from muniment.errors import MissingDriver, UsageError
 from muniment.sql.selection import Selection
@@ -67,13 +67,13 @@ def redact(url: str) -> str:
 
     >>> redact("postgresql://reader:secret@db/registry")
     'postgresql://reader@db/registry'
+    >>> redact("sqlite:///shop.db")
+    'sqlite:///shop.db'
     """
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url.partition("://")[0] + "://…"
-    user, at, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}"))
+    scheme, mark, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    user, at, host = place.rpartition("@")
+    return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}"
 
 
 def _find(url: str) -> _Product:

@@ -370,9 +370,11 @@ class _Query:
         return f"SELECT CAST(concat_ws(x'ff',{','.join(texts)}) AS BLOB){self._rest}"
 
     def slow(self, skip: int, rows: int) -> str:
-        # Text comes as bytes, so that text which is not Unicode does not stop the reading.
+        # Text comes as bytes, so that text which is not Unicode does not stop the reading; floats
+        # come as SQLite spells them, as they do the quick way.
         values = ",".join(
-            f"typeof({q}),iif(typeof({q})='text',CAST({q} AS BLOB),{q})"
+            f"typeof({q}),CASE typeof({q}) WHEN 'text' THEN CAST({q} AS BLOB) "
+            f"WHEN 'real' THEN CAST({q} AS TEXT) ELSE {q} END"
             for q in (_quote(c.name) for c in self.table.columns)
         )
         key = self._relation.rowid if self._relation.has_rowid else "NULL"
@@ -396,7 +398,7 @@ class _Query:
         fits = isinstance(value, bytes) == (type_.kind is Kind.BINARY)
         if type_.large and fits and key is not None and size > self._source._limit:
             return REF + f"{key}:{k}".encode()
-        text = lexical(value, type_)
+        text = lexical(class_, value, type_)
         if text is None:
             raise _misfit(self.schema, self.table, column, number, class_, value)
         return cell_bytes(text)

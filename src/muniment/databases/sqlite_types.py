@@ -6,7 +6,6 @@ marks every value it did not expect, and a Python function that takes a closer l
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -139,33 +138,24 @@ def any_class(column: str, marks: Marks) -> str:
     return f"iif(typeof({column})<>'blob',{column},ifnull({marks.odd}||{column},{marks.null}))"
 
 
-def lexical(value: int | float | str | bytes, type_: PredefinedType) -> str | None:
-    """Return the text of a value in its column's type, or None if it does not fit."""
-    match type_.kind, value:
-        case Kind.INTEGER, int():
+def lexical(class_: str, value: int | str | bytes, type_: PredefinedType) -> str | None:
+    """Return the text of a value in its column's type, or None if it does not fit.
+
+    ``class_`` is what SQLite calls the value's class; a real comes as the text that SQLite prints.
+    """
+    match type_.kind, class_, value:
+        case ((Kind.INTEGER | Kind.DECIMAL), "integer", int()):
             return str(value)
-        case Kind.FLOAT, float():
-            return _float(value)
-        case Kind.DECIMAL, int():
-            return str(value)
-        case Kind.DECIMAL, float() if math.isfinite(value):
-            return f"{Decimal(repr(value)):f}"
-        case Kind.DECIMAL, str():
-            return value
-        case Kind.BOOLEAN, int() if value in (0, 1):
+        case Kind.FLOAT, "real", str():
+            return value.replace("Inf", "INF")
+        case Kind.DECIMAL, "real", str() if "Inf" not in value:
+            return f"{Decimal(value):f}"
+        case Kind.BOOLEAN, "integer", int() if value in (0, 1):
             return "true" if value else "false"
-        case Kind.TIMESTAMP, str() if value[10:11] == " ":
+        case Kind.TIMESTAMP, "text", str() if value[10:11] == " ":
             return f"{value[:10]}T{value[11:]}"
-        case ((Kind.DATE | Kind.TIME | Kind.INTERVAL), str()):
+        case ((Kind.TEXT | Kind.DECIMAL | Kind.DATE | Kind.TIME | Kind.INTERVAL), "text", str()):
             return value
-        case Kind.BINARY, bytes():
+        case Kind.BINARY, "blob", bytes():
             return value.hex().upper()
-        case Kind.TEXT, str():
-            return value
     return None
-
-
-def _float(value: float) -> str:
-    if math.isinf(value):
-        return "INF" if value > 0 else "-INF"
-    return repr(value)

@@ -46,7 +46,8 @@ def create_siard(
 ) -> Iterator[SiardTarget]:
     """Open a new archive that appears at ``path`` only if the block succeeds."""
     with new_file(path) as stream:
-        yield SiardTarget(ZipWriter(stream, day, compression, digests), compression, path.parent)
+        writer = ZipWriter(stream, day, compression, digests)
+        yield SiardTarget(writer, day, compression, path.parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,9 @@ class SiardEncoder:
 class SiardTarget:
     """A SIARD 2.2 archive in the making."""
 
-    def __init__(self, archive: ZipWriter, compression: str, scratch: Path) -> None:
+    def __init__(self, archive: ZipWriter, day: date, compression: str, scratch: Path) -> None:
         self._zip = archive
+        self._day = day
         self._compression = compression
         self._scratch = scratch
         self._database = Database("")
@@ -150,6 +152,7 @@ class SiardTarget:
         complete = replace(
             database,
             version="2.2",
+            archival_date=database.archival_date or f"{self._day.isoformat()}Z",
             message_digests=digests,
             producer_application=f"Muniment {muniment.__version__}",
         )

@@ -317,7 +317,7 @@ class DuckdbTarget:
         (count,) = self._connection.execute(f"SELECT count(*) FROM {staged}").fetchone()
         for _ in range(_LONGEST_CHAIN if condition else 1):
             (inserted,) = self._connection.execute(
-                f"INSERT INTO {made.place} SELECT * FROM {staged} AS s {condition}"
+                f"INSERT INTO {made.place} SELECT * FROM {staged} AS s {condition} ORDER BY s.rowid"
             ).fetchone()
             count -= inserted
             if not count or not inserted:
