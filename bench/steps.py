@@ -20,9 +20,7 @@ __all__ = ["STEPS", "Bench", "run_steps"]
 ROWS_PER_SECOND = 300_000
 SERIALISED, PARSED = 120, 70  # MB/s of XML on one core
 MEMORY = 500_000_000
-GROWTH = (
-    1.3  # of the peak between the sizes: the small one does not fill all queues between processes
-)
+GROWTH = 1.3  # of the peak between the sizes: the small one does not fill every queue
 
 
 class Bench:

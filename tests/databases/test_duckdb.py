@@ -203,6 +203,8 @@ NESTED = [
     ("UNION(num INTEGER, str VARCHAR)", "union_value(str := '1')", None, ["str", None, "1"]),
     ("UNION(num INTEGER, tag INTEGER[])", "union_value(tag := [7])", None, ["tag", None, ["7"]]),
     ("UNION(num INTEGER, str VARCHAR)[]", "[union_value(num := 1)]", 1, [["num", "1", None]]),
+    ("UNION(i INTERVAL, str VARCHAR)", "union_value(i := INTERVAL 1 DAY)", None,
+     ["i", "P1DT0H0M0S", None]),
     ("TIMESTAMP[]", "['2024-02-29 12:00:00'::TIMESTAMP]", 1, ["2024-02-29T12:00:00"]),
 ]  # fmt: skip
 
@@ -830,7 +832,7 @@ def tables(draw: st.DrawFn) -> str:
 
 
 @given(tables())
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_table_comes_back_unchanged(sql: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, copied = Path(folder, "a.duckdb"), Path(folder, "b.duckdb")

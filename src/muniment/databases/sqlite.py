@@ -22,6 +22,7 @@ from muniment.databases.sqlite_types import Marks, any_class, expression, lexica
 from muniment.errors import DatabaseError, NotFound, Unfit
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_bytes
 from muniment.sql.model import Column, Database, Schema, Table
+from muniment.sql.names import quoted
 from muniment.sql.selection import Selection
 from muniment.sql.types import Kind, PredefinedType
 
@@ -183,7 +184,7 @@ class SqliteSource:
         except apsw.Error:
             pass  # a generated column, say: read the value itself
         found = self._db.execute(
-            f"SELECT {_quote(column.name)} FROM {relation.sql} WHERE {relation.rowid}=?",
+            f"SELECT {quoted(column.name)} FROM {relation.sql} WHERE {relation.rowid}=?",
             (int(rowid),),
         ).fetchone()
         if found is None:
@@ -220,28 +221,28 @@ class SqliteSource:
         return found
 
     def _first_misfit(self, schema: Schema, table: Table, column: Column) -> Unfit | None:
-        relation, quoted = self._relation(table), _quote(column.name)
+        relation, name = self._relation(table), quoted(column.name)
         classes = _CLASSES_OF_KIND.get(_predefined(column).kind)
         if classes is None or self._selection.wants_text(schema.name, table.name, column.name):
             return None
         wanted = ",".join(f"'{c}'" for c in classes)
         key = relation.rowid if relation.has_rowid else "NULL"
         row = self._db.execute(
-            f"SELECT {key}, typeof({quoted}), substr({quoted},1,40) FROM {relation.sql} "
-            f"WHERE typeof({quoted}) NOT IN ({wanted},'null') LIMIT 1"
+            f"SELECT {key}, typeof({name}), substr({name},1,40) FROM {relation.sql} "
+            f"WHERE typeof({name}) NOT IN ({wanted},'null') LIMIT 1"
         ).fetchone()
         if row is None:
             return None
         return _misfit(schema, table, column, row[0], row[1], row[2])
 
     def _wider(self, table: Table, column: Column) -> PredefinedType | None:
-        type_, relation, quoted = _predefined(column), self._relation(table), _quote(column.name)
+        type_, relation, name = _predefined(column), self._relation(table), quoted(column.name)
         if type_.kind is Kind.TEXT and type_.length is not None:
             # SQLite's length() stops at a NUL character; bytes are never fewer than characters.
-            has_nul = f"instr(CAST({quoted} AS BLOB), x'00')"
-            size = f"iif({has_nul}, octet_length({quoted}), length({quoted}))"
+            has_nul = f"instr(CAST({name} AS BLOB), x'00')"
+            size = f"iif({has_nul}, octet_length({name}), length({name}))"
             longest = self._db.execute(
-                f"SELECT max({size}) FROM {relation.sql} WHERE typeof({quoted})='text'"
+                f"SELECT max({size}) FROM {relation.sql} WHERE typeof({name})='text'"
             ).fetchone()[0]
             return replace(type_, length=longest)
         if type_.kind is Kind.DECIMAL and type_.length is not None:
@@ -360,10 +361,10 @@ class _Query:
         if not self._relation.has_rowid:  # nothing to find a large value by: it stays inline
             limit, rowid = 2_000_000_000, "''"
         texts = (
-            any_class(_quote(c.name), marks)
+            any_class(quoted(c.name), marks)
             if self._as_text(c)
             else expression(
-                _quote(c.name), _predefined(c), marks, f"{rowid}||':{k}'", limit, careful
+                quoted(c.name), _predefined(c), marks, f"{rowid}||':{k}'", limit, careful
             )
             for k, c in enumerate(self.table.columns)
         )
@@ -375,7 +376,7 @@ class _Query:
         values = ",".join(
             f"typeof({q}),CASE typeof({q}) WHEN 'text' THEN CAST({q} AS BLOB) "
             f"WHEN 'real' THEN CAST({q} AS TEXT) ELSE {q} END"
-            for q in (_quote(c.name) for c in self.table.columns)
+            for q in (quoted(c.name) for c in self.table.columns)
         )
         key = self._relation.rowid if self._relation.has_rowid else "NULL"
         return f"SELECT {key},{values}{self._rest} LIMIT {rows} OFFSET {skip}"
@@ -446,10 +447,6 @@ def _misfit(
 def _predefined(column: Column) -> PredefinedType:
     assert isinstance(column.type, PredefinedType)
     return column.type
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _hex(data: bytes) -> str:

@@ -24,6 +24,7 @@ from muniment.sql.model import (
     UniqueKey,
     View,
 )  # fmt: skip
+from muniment.sql.names import quoted
 from muniment.sql.original import Original, join_original
 from muniment.sql.selection import Selection
 from muniment.sql.types import PredefinedType
@@ -123,7 +124,7 @@ class _CatalogueReader:
 
     def _info(self, name: str) -> list[tuple[int, str, str, int, str | None, int, int]]:
         try:
-            return list(self._db.execute(f"PRAGMA table_xinfo({_quote(name)})"))
+            return list(self._db.execute(f"PRAGMA table_xinfo({quoted(name)})"))
         except apsw.SQLError:
             return []
 
@@ -163,7 +164,7 @@ class _CatalogueReader:
         rowid = next((word for word in ("rowid", "_rowid_", "oid") if word not in names), None)
         order = self._selection.order_of("main", name)
         return Relation(
-            sql=f"main.{_quote(name)}",
+            sql=f"main.{quoted(name)}",
             base=name,
             has_rowid=has_rowid and rowid is not None and order is None,
             rowid=rowid or "rowid",
@@ -176,7 +177,7 @@ class _CatalogueReader:
     ) -> bool:
         """INTEGER PRIMARY KEY, to the letter, is the rowid itself; it has no index of its own."""
         declared = next(row[2] for row in info if row[1] == key)
-        indexes = self._db.execute(f"PRAGMA index_list({_quote(name)})").fetchall()
+        indexes = self._db.execute(f"PRAGMA index_list({quoted(name)})").fetchall()
         return declared.upper() == "INTEGER" and not any(
             origin == "pk" for _, _, _, origin, _ in indexes
         )
@@ -205,9 +206,9 @@ class _CatalogueReader:
         known = declared_type(declared)
         if known is not None:
             return known
-        quoted = _quote(column)
+        name = quoted(column)
         rows = self._db.execute(
-            f"SELECT DISTINCT typeof({quoted}) FROM {relation.sql} WHERE {quoted} IS NOT NULL"
+            f"SELECT DISTINCT typeof({name}) FROM {relation.sql} WHERE {name} IS NOT NULL"
         )
         classes = {class_ for (class_,) in rows}
         if len(classes) > 1:
@@ -230,7 +231,7 @@ class _CatalogueReader:
         return 0 if high is None else high - low + 1
 
     def _foreign_keys(self, table: str) -> Iterator[ForeignKey]:
-        rows = self._db.execute(f"PRAGMA foreign_key_list({_quote(table)})").fetchall()
+        rows = self._db.execute(f"PRAGMA foreign_key_list({quoted(table)})").fetchall()
         for number in sorted({row[0] for row in rows}, reverse=True):
             parts = sorted(row for row in rows if row[0] == number)
             _, _, parent, _, _, on_update, on_delete, _ = parts[0]
@@ -267,10 +268,10 @@ class _CatalogueReader:
         return next((k for k in known if k.lower() == name.lower()), name)
 
     def _candidate_keys(self, table: str) -> Iterator[UniqueKey]:
-        indexes = self._db.execute(f"PRAGMA index_list({_quote(table)})").fetchall()
+        indexes = self._db.execute(f"PRAGMA index_list({quoted(table)})").fetchall()
         number = 0
         for _, name, unique, origin, partial in reversed(indexes):
-            columns = [row[2] for row in self._db.execute(f"PRAGMA index_info({_quote(name)})")]
+            columns = [row[2] for row in self._db.execute(f"PRAGMA index_info({quoted(name)})")]
             if not unique or partial or origin == "pk" or None in columns:
                 continue
             number += 1
@@ -324,13 +325,13 @@ class _CatalogueReader:
             if self._selection.takes_view("main", view.name):
                 extra.append(
                     self._made(
-                        view.name, f"main.{_quote(view.name)}", f"The rows of the view {view.name}."
+                        view.name, f"main.{quoted(view.name)}", f"The rows of the view {view.name}."
                     )
                 )
         for name, sql in self._selection.queries.items():
-            self._db.execute(f"CREATE TEMP VIEW {_quote(name)} AS {sql}")
+            self._db.execute(f"CREATE TEMP VIEW {quoted(name)} AS {sql}")
             extra.append(
-                self._made(name, f"temp.{_quote(name)}", f"The result of the query: {sql}")
+                self._made(name, f"temp.{quoted(name)}", f"The result of the query: {sql}")
             )
         if not extra:
             return self._numbered(database)
@@ -345,8 +346,8 @@ class _CatalogueReader:
         return self._numbered(replace(database, schemas=(schema,)))
 
     def _made(self, name: str, sql: str, description: str) -> Table:
-        schema, _, quoted = sql.partition(".")
-        info = list(self._db.execute(f"PRAGMA {schema}.table_xinfo({quoted})"))
+        schema, _, view = sql.partition(".")
+        info = list(self._db.execute(f"PRAGMA {schema}.table_xinfo({view})"))
         relation = Relation(
             sql,
             where=self._selection.where_of("main", name),
@@ -402,10 +403,6 @@ def _checks(sql: str, table: str) -> Iterator[CheckConstraint]:
         named = position >= 2 and tokens[position - 2][0].upper() == "CONSTRAINT"
         name = _unquote(tokens[position - 1][0]) if named else f"ck_{table}_{number}"
         yield CheckConstraint(name, sql[tokens[position + 1].end() : tokens[end].start()].strip())
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _unquote(name: str) -> str:

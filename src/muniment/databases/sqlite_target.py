@@ -30,6 +30,7 @@ from muniment.sql.model import (
     UniqueKey,
     shape_of,
 )  # fmt: skip
+from muniment.sql.names import quoted
 from muniment.sql.original import split_original
 from muniment.sql.stores import OpenLob
 from muniment.sql.types import Kind
@@ -105,7 +106,7 @@ class SqliteTarget:
         """Insert the rows."""
         shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
         info = list(
-            self._db.execute(f"PRAGMA table_xinfo({_quote(self._name(schema, table.name))})")
+            self._db.execute(f"PRAGMA table_xinfo({quoted(self._name(schema, table.name))})")
         )
         # Generated columns compute their own values.
         kept = [cid for cid, _, _, _, _, _, hidden in info if hidden not in (2, 3)]
@@ -175,7 +176,7 @@ class SqliteTarget:
             with self._db:
                 self._run(first)
                 made = [
-                    row[1] for row in self._db.execute(f"PRAGMA table_xinfo({_quote(table.name)})")
+                    row[1] for row in self._db.execute(f"PRAGMA table_xinfo({quoted(table.name)})")
                 ]
                 if made != [column.name for column in table.columns]:
                     raise apsw.SQLError("another table")
@@ -198,12 +199,12 @@ class SqliteTarget:
             lines.append(self._foreign_key(foreign))
         if self._same:
             for check in table.check_constraints:
-                lines.append(f"CONSTRAINT {_quote(check.name)} CHECK ({check.condition})")
+                lines.append(f"CONSTRAINT {quoted(check.name)} CHECK ({check.condition})")
         elif table.check_constraints:
             names = ", ".join(check.name for check in table.check_constraints)
             self.notes.append(f"check constraints of {table.name} were left out: {names}")
         return (
-            f"CREATE TABLE {_quote(self._name(schema, table.name))} (\n  "
+            f"CREATE TABLE {quoted(self._name(schema, table.name))} (\n  "
             + ",\n  ".join(lines)
             + "\n)"
         )
@@ -215,18 +216,18 @@ class SqliteTarget:
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
         not_null = " NOT NULL" if column.nullable is False else ""
-        return f"{_quote(column.name)} {declared}{not_null}"
+        return f"{quoted(column.name)} {declared}{not_null}"
 
     def _foreign_key(self, key: ForeignKey) -> str:
         columns = _names(tuple(r.column for r in key.references))
         referenced = _names(tuple(r.referenced for r in key.references))
-        parent = _quote(self._name(key.referenced_schema, key.referenced_table))
+        parent = quoted(self._name(key.referenced_schema, key.referenced_table))
         actions = "".join(
             f" ON {event} {action}"
             for event, action in (("DELETE", key.delete_action), ("UPDATE", key.update_action))
             if action in ("CASCADE", "SET NULL", "SET DEFAULT", "RESTRICT", "NO ACTION")
         )
-        foreign = f"CONSTRAINT {_quote(key.name)} FOREIGN KEY ({columns})"
+        foreign = f"CONSTRAINT {quoted(key.name)} FOREIGN KEY ({columns})"
         return f"{foreign} REFERENCES {parent} ({referenced}){actions}"
 
     def _create_view(self, schema: Schema, name: str, query: str | None) -> None:
@@ -237,15 +238,15 @@ class SqliteTarget:
                 )
             view = next(v for v in schema.views if v.name == name)
             columns = _names(tuple(column.name for column in view.columns))
-            self._run(f"CREATE VIEW {_quote(self._name(schema, name))} ({columns}) AS {query}")
-            self._db.execute(f"SELECT 1 FROM {_quote(self._name(schema, name))} LIMIT 0").fetchall()
+            self._run(f"CREATE VIEW {quoted(self._name(schema, name))} ({columns}) AS {query}")
+            self._db.execute(f"SELECT 1 FROM {quoted(self._name(schema, name))} LIMIT 0").fetchall()
         except apsw.Error as error:
             self.notes.append(f"the view {name} was left out: {error}")
 
     def _insert(self, schema: Schema, table: Table, kept: list[int]) -> str:
         columns = _names(tuple(table.columns[k].name for k in kept))
         marks = ",".join("?" * len(kept))
-        return f"INSERT INTO {_quote(self._name(schema, table.name))} ({columns}) VALUES ({marks})"
+        return f"INSERT INTO {quoted(self._name(schema, table.name))} ({columns}) VALUES ({marks})"
 
 
 def _plain_declaration(declared: str) -> bool:
@@ -373,11 +374,11 @@ def _json(value: Cell, shape: Shape) -> Any:
 
 
 def _constraint(key: UniqueKey) -> str:
-    return f"CONSTRAINT {_quote(key.name)}"
+    return f"CONSTRAINT {quoted(key.name)}"
 
 
 def _names(names: tuple[str, ...]) -> str:
-    return ", ".join(map(_quote, names))
+    return ", ".join(map(quoted, names))
 
 
 _DEFINING = {
@@ -393,7 +394,3 @@ def _only_definitions(action: int, first: str | None, second: str | None, *_: st
     defining = action in _DEFINING and second != "load_extension"
     catalogue = action in _WRITING and (first or "").startswith("sqlite_")
     return apsw.SQLITE_OK if defining or catalogue else apsw.SQLITE_DENY
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -257,7 +257,9 @@ def _interval_value(cell: str) -> str:
         f" + to_microseconds(({micros}) * {sign})"
     )
     is_iso = f"regexp_full_match({cell}, '{_DURATION}')"
-    return f"CASE WHEN {is_iso} THEN {value} ELSE CAST({cell} AS INTERVAL) END"
+    # DuckDB may cast a field of a struct before it looks at the condition: keep ISO text from it.
+    others = f"CASE WHEN {is_iso} THEN NULL ELSE {cell} END"
+    return f"CASE WHEN {is_iso} THEN {value} ELSE CAST({others} AS INTERVAL) END"
 
 
 def _pack(cells: list[str]) -> str:
