@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from muniment.errors import WorkerDied
@@ -100,6 +100,7 @@ def run_task(source: Source, task: Task) -> Piece:
 
 
 _source: Any = None
+_open_for_good = ExitStack()  # a worker's source stays open until the process ends
 
 
 def _open(opener: Opener, ready: Any) -> None:
@@ -107,7 +108,7 @@ def _open(opener: Opener, ready: Any) -> None:
     global _source
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        _source = opener().__enter__()
+        _source = _open_for_good.enter_context(opener())
     except BaseException:
         ready.abort()
         raise

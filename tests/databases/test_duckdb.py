@@ -832,7 +832,7 @@ def tables(draw: st.DrawFn) -> str:
 
 
 @given(tables())
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_table_comes_back_unchanged(sql: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, copied = Path(folder, "a.duckdb"), Path(folder, "b.duckdb")

@@ -29,9 +29,12 @@ from muniment.sql.types import Kind, PredefinedType
 __all__ = ["SqliteSource", "connect_sqlite"]
 
 _PART = 1 << 16  # rows; the parts of a table are the same whatever the number of workers
-_BATCH = 16 << 10  # bytes
+_BATCH = 14 << 10  # bytes; what is made of them should stay in the processor's cache
+_LAST_ROWID = (1 << 63) - 1
 _ODD = b"\xf8"
-_AS_TEXT = bytes.maketrans(CELL + ROW + NULL + REF, b"    ")
+_ASCII = bytes(range(128))
+_STRUCTURE = CELL + ROW + NULL + REF
+_AS_SPACES = bytes.maketrans(_STRUCTURE, b" " * len(_STRUCTURE))
 
 
 def open_source(path: Path, selection: Selection, *, inline_limit: int = 4000) -> SqliteSource:
@@ -144,23 +147,32 @@ class SqliteSource:
         if not relation.has_rowid:
             yield None
             return
-        first = self._edge(relation, "min")
-        if first is None:
+        low, last = self._edge(relation, "min"), self._edge(relation, "max")
+        if low is None or last is None:
             return
-        last = self._edge(relation, "max")
-        assert last is not None
-        following = (
-            f"SELECT {relation.rowid} FROM {relation.sql} "
-            f"WHERE {relation.rowid} > ? ORDER BY 1 LIMIT 1 OFFSET ?"
-        )
-        low = first
+        dense = True
         while True:
-            row = self._db.execute(following, (low, _PART - 1)).fetchone()
-            if row is None:
+            following = self._boundary(relation, low, dense)
+            if following is None:
                 yield low, last
                 return
-            yield low, row[0] - 1
-            low = row[0]
+            yield low, following - 1
+            dense = dense and following - low < 2 * _PART
+            low = following
+
+    def _boundary(self, relation: Relation, low: int, dense: bool) -> int | None:
+        """Where the part after the one that starts at ``low`` starts, if there is one.
+
+        Where rowids have few gaps, the next one can be looked up; elsewhere rows are counted.
+        """
+        rowid = relation.rowid
+        if dense:
+            sql = f"SELECT min({rowid}) FROM {relation.sql} WHERE {rowid} >= ?"
+            ((following,),) = self._db.execute(sql, (min(low + _PART, _LAST_ROWID),)).fetchall()
+            return following if following != low else None
+        sql = f"SELECT {rowid} FROM {relation.sql} WHERE {rowid} > ? ORDER BY 1 LIMIT 1 OFFSET ?"
+        found = self._db.execute(sql, (low, _PART - 1)).fetchall()
+        return found[0][0] if found else None
 
     def batches(
         self, schema: Schema, table: Table, part: tuple[int, int] | None
@@ -295,18 +307,17 @@ class SqliteSource:
     def _checked(self, lines: list[bytes], width: int) -> Batch | None:
         """Return the batch if each byte of structure in it is one that the query made."""
         data = ROW.join([*lines, b""])
-        if _ODD in data or data.count(CELL) != len(lines) * (width - 1):
+        rest = data.translate(None, _ASCII)  # little is left: the structure, and text beyond ASCII
+        if _ODD in rest or rest.count(CELL) != len(lines) * (width - 1):
             return None
-        if ROW in b"".join(lines):
+        if rest.count(ROW) != len(lines):
             return None
         for mark, plain in ((self._null, NULL), (self._ref, REF)):
-            if plain in data:
+            if plain in rest:
                 marked, data = len(data), data.replace(mark, plain)
-                if data.count(plain) * (len(mark) - 1) != marked - len(data):
+                if rest.count(plain) * (len(mark) - 1) != marked - len(data):
                     return None
-        try:
-            data.translate(_AS_TEXT).decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
+        if rest.translate(None, _STRUCTURE) and not _is_text(data):
             return None
         return Batch(data, len(lines))
 
@@ -333,6 +344,15 @@ _CLASSES_OF_KIND = {
     Kind.TIME: ("text",),
     Kind.TIMESTAMP: ("text",),
 }
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether all cells are Unicode, lone surrogates allowed."""
+    try:
+        data.translate(_AS_SPACES).decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Query:

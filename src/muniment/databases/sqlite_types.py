@@ -115,20 +115,23 @@ def expression(
             bound = "1.7976931348623157e308"
             return f"iif({kind}='real' and {column} between -{bound} and {bound},{column},{odd})"
         case Kind.DECIMAL:
-            plain = f"(abs({column})<1e15 and (abs({column})>=0.0001 or {column}=0))"
-            number = f"{kind} in ('integer','real') and {plain}"
-            return f"iif(({number}) or {kind}='text',{column},{odd})"
+            # Beyond these bounds SQLite prints exponents. Text is greater than any number.
+            plain = f"{column} between 0.0001 and 1e15"
+            rare = f"{kind}='integer' or {kind}='text' or {column} between -1e15 and -0.0001"
+            return f"iif({plain},{column},iif({rare} or {column}=0,{column},{odd}))"
         case Kind.BOOLEAN:
-            return f"iif({kind}='integer' and {column} in (0,1),iif({column},'true','false'),{odd})"
+            return f"iif({column} is 1,'true',iif({column} is 0,'false',{odd}))"
         case Kind.TIMESTAMP:
-            with_t = f"substr({column},1,10)||'T'||substr({column},12)"
-            return f"iif({kind}='text' and substr({column},11,1)=' ',{with_t},{odd})"
+            spaced = f"{kind}='text' and {column} glob '????-??-?? ??:??:??*'"
+            return f"iif({spaced},replace({column},' ','T'),{odd})"
         case Kind.BINARY:
             inline = f"iif(length({column})<={limit},hex({column}),{large})"
             return f"iif({kind}='blob',{inline},{odd})"
         case _ if type_.large and careful:
             inline = f"iif(octet_length({column})<={limit},{column},{large})"
             return f"iif({kind}='text',{inline},{odd})"
+        case _ if type_.length is not None:
+            return f"iif({kind}='text' and length({column})<={type_.length},{column},{odd})"
         case _:
             return f"iif({kind}='text',{column},{odd})"
 
@@ -153,8 +156,10 @@ def lexical(class_: str, value: int | str | bytes, type_: PredefinedType) -> str
         case Kind.BOOLEAN, "integer", int() if value in (0, 1):
             return "true" if value else "false"
         case Kind.TIMESTAMP, "text", str() if value[10:11] == " ":
-            return f"{value[:10]}T{value[11:]}"
-        case ((Kind.TEXT | Kind.DECIMAL | Kind.DATE | Kind.TIME | Kind.INTERVAL), "text", str()):
+            return value.replace(" ", "T")
+        case Kind.TEXT, "text", str():
+            return value if type_.length is None or len(value) <= type_.length else None
+        case (Kind.DECIMAL | Kind.DATE | Kind.TIME | Kind.INTERVAL), "text", str():
             return value
         case Kind.BINARY, "blob", bytes():
             return value.hex().upper()

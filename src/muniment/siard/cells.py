@@ -17,7 +17,6 @@ __all__ = ["UNEXPECTED", "escape_cells", "unescape_cells", "unescape_text"]
 UNEXPECTED = bytes(c for c in range(32) if c not in b"\t\n\r")  # what no XML file may contain
 
 _CONTROLS = bytes(range(32)) + b"\x7f"
-_PRINTABLE = bytes(c for c in range(256) if c not in _CONTROLS)
 _ENTITIES = (
     (b"&", b"&amp;"),
     (b"<", b"&lt;"),
@@ -25,6 +24,8 @@ _ENTITIES = (
     (b'"', b"&quot;"),
     (b"'", b"&apos;"),
 )
+# All bytes but those that may need an escape: C2, ED and EF begin characters of which some do.
+_HARMLESS = bytes(set(range(256)) - set(_CONTROLS + b"\\&<>\"'\xc2\xed\xef"))
 _STARTS = (CELL, OPEN, ITEM)
 _ENDS = (CELL, ITEM)
 _SPACE = b"\\u0020"
@@ -37,18 +38,23 @@ def escape_cells(data: bytes) -> bytes:
 
     Nothing to escape: the very same object comes back.
     """
-    if b"\\" in data:  # first: all later steps add backslashes of their own
+    special = set(data.translate(None, _HARMLESS))
+    if special:
+        data = _escape_special(data, special)
+    return _escape_spaces(data) if b" " in data else data
+
+
+def _escape_special(data: bytes, special: set[int]) -> bytes:
+    if 0x5C in special:  # the backslash first: all other steps add some
         data = data.replace(b"\\", b"\\u005c")
     for plain, entity in _ENTITIES:
-        if plain in data:
+        if plain[0] in special:
             data = data.replace(plain, entity)
-    if b" " in data:
-        data = _escape_spaces(data)
-    for control in set(data.translate(None, _PRINTABLE)):
+    for control in special.intersection(_CONTROLS):
         data = data.replace(bytes((control,)), b"\\u%04x" % control)
-    if b"\xc2" in data:
+    if 0xC2 in special:
         data = _C1.sub(_escape_match, data)
-    if b"\xed" in data or b"\xef\xbf" in data:
+    if special & {0xED, 0xEF}:
         data = _NOT_XML.sub(_escape_match, data)
     return data
 
@@ -56,10 +62,11 @@ def escape_cells(data: bytes) -> bytes:
 def _escape_spaces(data: bytes) -> bytes:
     if b"  " in data:
         data = data.replace(b"  ", b" " + _SPACE).replace(_SPACE + b" ", _SPACE * 2)
-    for start in _STARTS:
+    complex_values = OPEN in data
+    for start in _STARTS if complex_values else _STARTS[:1]:
         if start + b" " in data:
             data = data.replace(start + b" ", start + _SPACE)
-    for end in _ENDS:
+    for end in _ENDS if complex_values else _ENDS[:1]:
         if b" " + end in data:
             data = data.replace(b" " + end, _SPACE + end)
     if data.startswith(b" "):

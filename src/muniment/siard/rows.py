@@ -7,12 +7,13 @@ their two tags back out. A last check proves that the result is UTF-8.
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from muniment.errors import Unfit
 from muniment.siard.cells import escape_cells
-from muniment.sql.batch import CELL, NULL, OPEN, REF, Batch, cells_of, parts_of
+from muniment.sql.batch import CELL, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of
 from muniment.sql.model import Array, Column, Leaf, Shape
 from muniment.sql.types import Kind, PredefinedType
 
@@ -21,15 +22,18 @@ __all__ = ["RowWriter", "in_utc"]
 # Dates and times end with Z (T_6.3-2); batches leave it out, the tags bring it.
 _UTC_KINDS = {Kind.DATE, Kind.TIME, Kind.TIMESTAMP}
 
+# Possessive, and the commonest days first: these run over every value.
 _DATE = (
-    rb"(?!0000)\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])"
-    rb"|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-9]))"
+    rb"[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+    rb"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31|02-29)"
 )
-_TIME = rb"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?"
+_TIME = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]++)?+"
 _DURATION = (
-    rb"-?P(?=[\dT])(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?"
+    rb"-?P(?=[0-9T])(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?"
+    rb"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?"
 )
-_LEAP_DAY = re.compile(rb"(\d{4})-02-29")
+_LEAP_DAY = re.compile(rb"([0-9]{4})-02-29")
+_REMEMBERED = 10_000  # dates; columns of dates repeat themselves
 
 
 def in_utc(shape: Shape) -> bool:
@@ -46,31 +50,36 @@ _PATTERNS = {
     Kind.TIME: _column_pattern(_TIME),
     Kind.TIMESTAMP: _column_pattern(_DATE + b"T" + _TIME),
     Kind.INTERVAL: _column_pattern(_DURATION),
-    Kind.BOOLEAN: _column_pattern(rb"true|false|1|0"),
-    Kind.DECIMAL: _column_pattern(rb"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)"),
+    Kind.DECIMAL: _column_pattern(rb"[+-]?+(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)"),
     Kind.BINARY: _column_pattern(rb"(?:[0-9A-Fa-f]{2})*|\xf9[^\xff]*"),
 }
-# Integers and floats have no pattern: every product hands them over as numbers, not as text.
+# Integers, floats and truth values have no pattern: no product hands them over as text.
 _TEXTUAL = {Kind.TEXT, Kind.DATALINK}
 _WORDS = {
     Kind.DATE: "a date between 0001-01-01 and 9999-12-31",
     Kind.TIME: "a time of day",
     Kind.TIMESTAMP: "a timestamp between the years 0001 and 9999",
     Kind.INTERVAL: "an interval",
-    Kind.BOOLEAN: "a truth value",
     Kind.BINARY: "binary",
 }
 
 
 @lru_cache
-def _pattern(type_: PredefinedType) -> re.Pattern[bytes]:
-    """What a column of this type looks like; decimals have no more digits than they declare."""
+def _pattern(type_: PredefinedType, plain: bool = False) -> re.Pattern[bytes]:
+    """What a column of this type looks like; decimals have no more digits than they declare.
+
+    ``plain`` is quicker and knows only the usual spelling: no plus sign, no needless zeros.
+    """
     if type_.kind is not Kind.DECIMAL or type_.length is None:
         return _PATTERNS[type_.kind]
     scale = type_.scale or 0
-    whole = rb"0*+\d{0,%d}" % (type_.length - scale)
-    fraction = rb"(?:\.\d{0,%d}0*+)?" % scale
-    return _column_pattern(rb"[+-]?(?=[\d.])" + whole + fraction)
+    if plain and scale and type_.length > scale:
+        return _column_pattern(
+            rb"-?+[0-9]{1,%d}+(?:\.[0-9]{1,%d}+)?+" % (type_.length - scale, scale)
+        )
+    whole = rb"0*+[0-9]{0,%d}+" % (type_.length - scale)
+    fraction = rb"(?:\.[0-9]{0,%d}+0*+)?+" % scale
+    return _column_pattern(rb"[+-]?+(?=[0-9.])" + whole + fraction)
 
 
 class RowWriter:
@@ -84,8 +93,9 @@ class RowWriter:
         self._closes = [
             (b"Z</c%d>" if in_utc(shape) else b"</c%d>") % (k + 1) for k, shape in enumerate(shapes)
         ]
+        self._nullable = [column.nullable is not False for column in columns]
         self._checks = [
-            (k, shape.type.kind, _pattern(shape.type))
+            (k, shape.type, _pattern(shape.type, plain=True))
             for k, shape in enumerate(shapes)
             if isinstance(shape, Leaf) and shape.type.kind in _PATTERNS
         ]
@@ -100,6 +110,7 @@ class RowWriter:
             if not isinstance(shape, Leaf) or shape.type.kind in _TEXTUAL
         ]
         self._nested = [k for k, shape in enumerate(shapes) if not isinstance(shape, Leaf)]
+        self._dates: set[bytes] = set()  # known to be good
         self._templates: dict[int, list[bytes]] = {}
 
     def __call__(
@@ -114,6 +125,10 @@ class RowWriter:
             return b""
         cells = cells_of(batch)
         self._check(cells, first)
+        if b"\x00" in batch.data:
+            # Products that do not keep to the length of a text stop counting at this character.
+            for k, limit in self._limits:
+                self._check_length(k, limit, cells[k :: len(self._shapes)], first)
         references = _references(cells) if large is not None else {}
         width = len(self._shapes)
         for k in self._texts:
@@ -127,7 +142,7 @@ class RowWriter:
         pieces = self._template(batch.rows).copy()
         pieces[1::2] = cells
         if NULL in batch.data:
-            self._drop_nulls(cells, pieces, batch.data.count(NULL), first)
+            self._drop_nulls(batch, cells, pieces, first)
         for position, reference in references.items():
             slot = 2 * position + 1
             assert large is not None
@@ -151,29 +166,40 @@ class RowWriter:
             self._templates[rows] = template
         return self._templates[rows]
 
-    def _drop_nulls(self, cells: list[bytes], pieces: list[bytes], nulls: int, first: int) -> None:
+    def _drop_nulls(
+        self, batch: Batch, cells: list[bytes], pieces: list[bytes], first: int
+    ) -> None:
         """T_6.4-3: a cell that is NULL is left out, tags and all."""
         width, opens, closes = len(self._shapes), self._opens, self._closes
-        position = -1
-        for _ in range(cells.count(NULL) if self._nested else nulls):
-            position = cells.index(NULL, position + 1)
-            column, slot = position % width, 2 * position + 1
-            if self._columns[column].nullable is False:
-                raise self._unfit(column, first + position // width, "NULL", "allowed there")
+        positions = _null_cells(cells) if self._nested else _null_positions(batch.data, width)
+        for position in positions:
+            k, slot = position % width, 2 * position + 1
+            if not self._nullable[k]:
+                raise self._unfit(k, first + position // width, "NULL", "allowed there")
             pieces[slot] = b""
-            pieces[slot - 1] = pieces[slot - 1][: -len(opens[column])]
-            pieces[slot + 1] = pieces[slot + 1][len(closes[column]) :]
+            pieces[slot - 1] = pieces[slot - 1][: -len(opens[k])]
+            pieces[slot + 1] = pieces[slot + 1][len(closes[k]) :]
 
     def _check(self, cells: list[bytes], first: int) -> None:
         """Refuse values that the column's type does not know; they would make invalid XML."""
         width = len(self._shapes)
-        for k, limit in self._limits:
-            if max(map(len, cells[k::width])) > limit:  # in bytes, hence characters may be fewer
-                self._check_length(k, limit, cells[k::width], first)
-        for k, kind, pattern in self._checks:
-            column = CELL.join(cells[k::width]) + CELL
-            if not pattern.fullmatch(column) or not _leap_days_exist(column):
-                self._blame(k, kind, pattern, cells[k::width], first)
+        for k, type_, pattern in self._checks:
+            cells_k = cells[k::width]
+            if type_.kind is Kind.DATE and self._dates.issuperset(cells_k):
+                continue
+            column = CELL.join([*cells_k, b""])
+            if not pattern.fullmatch(column) or not _days_exist(column):
+                self._look_closer(k, type_, cells_k, first)
+            if type_.kind is Kind.DATE and len(self._dates) < _REMEMBERED:
+                self._dates.update(cells_k)
+
+    def _look_closer(self, k: int, type_: PredefinedType, column: list[bytes], first: int) -> None:
+        pattern = _pattern(type_)
+        for row, cell in enumerate(column, first):
+            one = cell + CELL
+            if not pattern.fullmatch(one) or not _days_exist(one):
+                wanted = str(type_) if type_.kind is Kind.DECIMAL else _WORDS[type_.kind]
+                raise self._unfit(k, row, repr(cell.decode("utf-8", "replace")), wanted)
 
     def _check_length(self, k: int, limit: int, column: list[bytes], first: int) -> None:
         for row, cell in enumerate(column, first):
@@ -181,15 +207,6 @@ class RowWriter:
             if len(text) > limit and not cell.startswith(REF):
                 shown = f"a text of {len(text)} characters"
                 raise self._unfit(k, row, shown, f"short enough for {self._columns[k].type}")
-
-    def _blame(
-        self, k: int, kind: Kind, pattern: re.Pattern[bytes], column: list[bytes], first: int
-    ) -> None:
-        for row, cell in enumerate(column, first):
-            one = cell + CELL
-            if not pattern.fullmatch(one) or not _leap_days_exist(one):
-                wanted = str(self._columns[k].type) if kind is Kind.DECIMAL else _WORDS[kind]
-                raise self._unfit(k, row, repr(cell.decode("utf-8", "replace")), wanted)
 
     def _check_unicode(self, xml: bytes, batch: Batch, first: int) -> None:
         try:
@@ -207,17 +224,32 @@ class RowWriter:
         return Unfit(f"{self._where}.{self._columns[column].name}", row, value, wanted)
 
 
+def _null_positions(data: bytes, width: int) -> Iterator[int]:
+    """Yield the positions of NULL among the cells, found without looking at the others."""
+    row = seen = 0
+    at = data.find(NULL)
+    while at >= 0:
+        row += data.count(ROW, seen, at)
+        start = data.rfind(ROW, 0, at) + 1
+        yield row * width + data.count(CELL, start, at)
+        seen = at
+        at = data.find(NULL, at + 1)
+
+
+def _null_cells(cells: list[bytes]) -> Iterator[int]:
+    """The same where complex values hold NULLs of their own."""
+    return (position for position, cell in enumerate(cells) if cell == NULL)
+
+
 def _references(cells: list[bytes]) -> dict[int, bytes]:
     return {position: cell[1:] for position, cell in enumerate(cells) if cell.startswith(REF)}
 
 
-def _leap_days_exist(column: bytes) -> bool:
-    if b"-02-29" not in column:
-        return True
-    return all(
-        int(year) % 4 == 0 and (int(year) % 100 != 0 or int(year) % 400 == 0)
-        for year in _LEAP_DAY.findall(column)
-    )
+def _days_exist(column: bytes) -> bool:
+    """What the pattern of dates cannot tell: there is no year 0, and few years have 29 February."""
+    if b"-02-29" in column and not all(isleap(int(y)) for y in _LEAP_DAY.findall(column)):
+        return False
+    return b"0000-" not in column or re.search(rb"(?:\A|\xff)0000-", column) is None
 
 
 def _is_text(cell: bytes) -> bool:

@@ -143,6 +143,8 @@ class OrderedDigest:
 
     def update(self, batch: Batch) -> None:
         """Take the rows of a batch; large values may be references."""
+        if not batch.rows:
+            return
         cells = cells_of(batch)
         if not self._simple or REF in batch.data:
             self._careful(cells)
