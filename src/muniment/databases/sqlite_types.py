@@ -159,7 +159,7 @@ def lexical(class_: str, value: int | str | bytes, type_: PredefinedType) -> str
             return value.replace(" ", "T")
         case Kind.TEXT, "text", str():
             return value if type_.length is None or len(value) <= type_.length else None
-        case (Kind.DECIMAL | Kind.DATE | Kind.TIME | Kind.INTERVAL), "text", str():
+        case ((Kind.DECIMAL | Kind.DATE | Kind.TIME | Kind.INTERVAL), "text", str()):
             return value
         case Kind.BINARY, "blob", bytes():
             return value.hex().upper()

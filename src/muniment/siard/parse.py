@@ -31,7 +31,8 @@ _HEAD = re.compile(
 _OTHER_ENCODING = re.compile(rb"encoding\s*=\s*[\"'](?!utf-8)", re.IGNORECASE)
 _HEAD_LIMIT = 1 << 16
 RUN_SIZE = 1 << 20
-_SLICE = 1 << 15
+_SLICE = 3 << 14
+_USUAL = b"\t\n\r" + bytes(range(32, 128))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +121,16 @@ def _last(rest: bytes, offset: int, where: str) -> Iterator[Run]:
 class RowReader:
     """Reads the rows of one table; cells arrive unescaped, in the forms of ``sql.batch``."""
 
-    def __init__(self, where: str, shapes: Sequence[Shape]) -> None:
+    def __init__(
+        self, where: str, shapes: Sequence[Shape], nullable: Sequence[bool] | None = None
+    ) -> None:
         self._where = where
         self._shapes = tuple(shapes)
         self._plain = all(isinstance(shape, Leaf) for shape in shapes)
-        # Our own spelling first; then, once that has failed, with white space between the tags.
-        self._row, self._spaced = (_row_pattern(shapes, gap) for gap in (b"", rb"\s*+"))
+        # Our own spelling first; then, once that has failed, with white space between the tags,
+        # and any column may be missing.
+        self._row = _row_pattern(shapes, nullable or [True] * len(shapes), b"")
+        self._spaced = _row_pattern(shapes, [True] * len(shapes), rb"\s*+")
         self._hex = [
             k
             for k, shape in enumerate(shapes)
@@ -168,12 +173,14 @@ class RowReader:
 
     def _fast(self, xml: bytes) -> Batch | None:
         """Return the batch if the proof holds, else None."""
-        try:
-            xml.decode()
-        except UnicodeDecodeError:
-            return None
-        if len(xml.translate(None, UNEXPECTED)) != len(xml):
-            return None
+        unusual = xml.translate(None, _USUAL)
+        if unusual:
+            try:
+                xml.decode()
+            except UnicodeDecodeError:
+                return None
+            if unusual.translate(None, UNEXPECTED) != unusual:
+                return None
         width = len(self._shapes)
         text = xml.replace(b"></", b">\xf7</") if self._empties else xml
         rows = self._row.findall(text)
@@ -210,11 +217,13 @@ class RowReader:
         return b"".join([CELL.join(row) + ROW for row in rows])
 
 
-def _row_pattern(shapes: Sequence[Shape], gap: bytes) -> re.Pattern[bytes]:
+def _row_pattern(
+    shapes: Sequence[Shape], nullable: Sequence[bool], gap: bytes
+) -> re.Pattern[bytes]:
     cells = b"".join(
-        rb"(?:<c%d>%b</c%d>%b)?+"
+        (rb"(?:<c%d>%b</c%d>%b)?+" if optional else rb"<c%d>%b</c%d>%b")
         % (number, rb"([^<Z]*+)Z?+" if in_utc(shape) else rb"([^<]*+)", number, gap)
-        for number, shape in enumerate(shapes, 1)
+        for number, (shape, optional) in enumerate(zip(shapes, nullable, strict=True), 1)
     )
     # With one group findall would return bytes instead of tuples.
     return re.compile(b"<row>" + gap + cells + b"</row>" + (b"()" if len(shapes) == 1 else b""))

@@ -113,7 +113,8 @@ class SiardSource:
 
     def _new_reader(self, schema: Schema, table: Table) -> RowReader:
         shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
-        return RowReader(f"{self.path}: {schema.name}.{table.name}", shapes)
+        nullable = [column.nullable is not False for column in table.columns]
+        return RowReader(f"{self.path}: {schema.name}.{table.name}", shapes, nullable)
 
     def _file(self, schema: Schema, table: Table) -> str:
         folder = f"content/{schema.folder}/{table.folder}/"

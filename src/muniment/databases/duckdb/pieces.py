@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 from muniment.errors import DatabaseError
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
 from muniment.sql.model import Array, Leaf, Shape, Struct
-from muniment.sql.types import Kind
+from muniment.sql.types import Kind, PredefinedType
 
 __all__ = ["DuckdbEncoder", "DuckdbPiece", "arrow_tables"]
 
@@ -84,7 +85,7 @@ class DuckdbEncoder:
         if shape.type.kind in (Kind.TEXT, Kind.BINARY, Kind.DATALINK):
             return cells
         text = _as_text(cells, self.place(number))
-        return _as_integers(text) if shape.type.kind is Kind.INTEGER else text
+        return _as_values(text, shape.type)
 
 
 class _Splitter:
@@ -92,8 +93,6 @@ class _Splitter:
 
     def __init__(self, width: int) -> None:
         self._width = width
-        self._rows = 0
-        self._strides: list[pa.Array] = []
         self._held: list[bytes] = []
         self._size = 0
         self._columns: list[list[pa.Array]] = [[] for _ in range(width)]
@@ -119,17 +118,16 @@ class _Splitter:
         self._held, self._size = [], 0
         cells = pc.split_pattern(pa.array([data], _BYTES), pattern=CELL).flatten()
         rows = len(cells) // self._width
-        self._widen(rows)
-        for column, stride in zip(self._columns, self._strides, strict=True):
+        strides = _strides(self._width, 1 << rows.bit_length())
+        for column, stride in zip(self._columns, strides, strict=True):
             column.append(cells.take(stride.slice(0, rows)))
 
-    def _widen(self, rows: int) -> None:
-        """Make sure of the positions of each column's cells among all cells."""
-        if rows <= self._rows:
-            return
-        self._rows = rows * 2
-        first = pa.array(range(0, self._rows * self._width, self._width), pa.int64())
-        self._strides = [pc.add(first, number) for number in range(self._width)]
+
+@lru_cache(maxsize=8)
+def _strides(width: int, rows: int) -> list[pa.Array]:
+    """The positions of each column's cells among all cells."""
+    first = pa.array(range(0, rows * width, width), pa.int64())
+    return [pc.add(first, number) for number in range(width)]
 
 
 def arrow_tables(
@@ -137,11 +135,26 @@ def arrow_tables(
 ) -> Iterator[pa.Table]:
     """Yield the chunks of all pieces in order, with the large objects in place of their REFs.
 
-    Columns of bytes and of integers hold values; all others the text of cells, for BLOBs in hex.
+    Columns of text hold the text of cells; all others hold values.
     """
-    for piece in pieces:
-        for chunk in piece.chunks:
-            yield from _resolved(encoder, chunk, open_lob)
+    tables = (t for p in pieces for chunk in p.chunks for t in _resolved(encoder, chunk, open_lob))
+    yield from _gathered(tables)
+
+
+def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Join small tables of one schema: DuckDB likes whole row groups."""
+    held: list[pa.Table] = []
+    rows = size = 0
+    for table in tables:
+        full = rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES
+        if held and (full or held[0].schema != table.schema):
+            yield pa.concat_tables(held)
+            held, rows, size = [], 0, 0
+        held.append(table)
+        rows += table.num_rows
+        size += table.nbytes
+    if held:
+        yield pa.concat_tables(held)
 
 
 def _resolved(
@@ -209,12 +222,33 @@ def _as_text(cells: Any, place: str) -> Any:
         ) from error
 
 
-def _as_integers(text: pa.Array) -> pa.Array:
-    """Return 64-bit integers, which save DuckDB work, or the text where it is no such number."""
+def _as_values(text: pa.Array, type_: PredefinedType) -> pa.Array:
+    """Return values, which save DuckDB work, or the text where Arrow cannot hold it exactly."""
+    arrow = _value_type(type_)
+    if arrow is None:
+        return text
     try:
-        return text.cast(pa.int64())
+        return text.cast(arrow)
     except pa.ArrowInvalid:
         return text
+
+
+def _value_type(type_: PredefinedType) -> pa.DataType | None:
+    """The Arrow type that DuckDB takes over without any doubt about rounding or time zones."""
+    match type_.kind:
+        case Kind.INTEGER:
+            return pa.int64()
+        case Kind.DECIMAL if type_.length is not None and type_.length <= 38:
+            return pa.decimal128(type_.length, type_.scale or 0)
+        case Kind.FLOAT if type_.name != "REAL":
+            return pa.float64()
+        case Kind.BOOLEAN:
+            return pa.bool_()
+        case Kind.DATE:
+            return pa.date32()
+        case Kind.TIMESTAMP if type_.name == "TIMESTAMP" and type_.length in (None, 6):
+            return pa.timestamp("us")
+    return None
 
 
 def _arrow_type(shape: Shape) -> pa.DataType:

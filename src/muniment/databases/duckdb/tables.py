@@ -118,12 +118,16 @@ def select_sql(made: NewTable, rows: pa.Table) -> str:
     values = []
     for number, (column, duck) in enumerate(zip(made.table.columns, made.ducks, strict=True)):
         cell = f"c{number}"
-        if rows.schema.field(number).type in (pa.large_binary(), pa.int64()):
+        if not _holds_text(rows.schema.field(number).type):
             values.append(f"CAST({cell} AS {duck})")
         else:
             where = f"{made.where}.{column.name}"
             values.append(value_sql(duck, made.shapes[number], cell, where))
     return f"SELECT {', '.join(values)} FROM piece"
+
+
+def _holds_text(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(arrow) or pa.types.is_nested(arrow))
 
 
 def nearest_type(database: Database, home: str, part: Column | Attribute, shape: Shape) -> DuckType:
