@@ -1,9 +1,11 @@
 """Proof that two databases hold the same: definitions, row counts, content.
 
 Both sides are streams of rows in one spelling. As long as the streams are equal byte for byte, one
-side's digests are the other's, and each process computes half of them. Where they part, both sides
-are digested on their own; if only the order differs, the content digests agree. Otherwise the rows
-that differ are found group by group, in memory that does not grow with the table.
+side's digests are the other's, and each process computes half of them. An archive that Muniment
+wrote need not even be parsed: the other side's rows say what its XML must be. Where the streams
+part, both sides are digested on their own; if only the order differs, the content digests agree.
+Otherwise the rows that differ are found group by group, in memory that does not grow with the
+table.
 """
 
 from __future__ import annotations
@@ -13,19 +15,20 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from muniment import databases
 from muniment.definitions import Difference, compare_definitions, matched_tables
-from muniment.errors import UsageError, WorkerDied
+from muniment.errors import Unfit, UsageError, WorkerDied
 from muniment.normal import Normal, normal_forms
-from muniment.siard import open_siard
+from muniment.siard import SiardSource, open_siard
+from muniment.siard.rows import RowWriter
 from muniment.sql.batch import CELL, ROW, Batch, Cell, cell_value, rows_of
 from muniment.sql.digest import BucketDigest, Canonical, ContentDigest, OrderedDigest, row_digests
-from muniment.sql.model import Database, Schema, Table, shape_of
+from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
 from muniment.sql.stores import Opener, Source
 from muniment.transfer import Progress
 from muniment.workers import default_jobs
@@ -66,12 +69,33 @@ class _Read:
     schema: Schema
     table: Table
     normal: Normal
+    plain: bool = False  # small batches as they are, with their content digest; no large values
+
+
+class _NotPlain(Exception):
+    """A value is large, or the archive is spelt in an unexpected way: rows have to be parsed."""
 
 
 def compare(
     a: str, b: str, *, jobs: int = 0, progress: Callable[[Progress], None] = lambda _: None
 ) -> Comparison:
     """Compare two databases or SIARD files, in any combination."""
+    if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
+        return _turned(_compare(b, a, jobs, progress))
+    return _compare(a, b, jobs, progress)
+
+
+def _turned(found: Comparison) -> Comparison:
+    tables = tuple(
+        replace(t, rows=t.rows[::-1], digest=t.digest[::-1], ordered_digest=t.ordered_digest[::-1])
+        for t in found.tables
+    )
+    return replace(
+        found, tables=tables, differences=tuple(replace(d, a=d.b, b=d.a) for d in found.differences)
+    )
+
+
+def _compare(a: str, b: str, jobs: int, progress: Callable[[Progress], None]) -> Comparison:
     with ExitStack() as stack:
         left, right = (stack.enter_context(_open(name)) for name in (a, b))
         first, second = left.describe(), right.describe()
@@ -120,10 +144,12 @@ class _TableComparer:
 
     def run(self, progress: Callable[[Progress], None]) -> tuple[TableComparison, list[Difference]]:
         """Return the table's comparison and the first differences in its rows."""
-        self._stream = self._side.read(self._a)
         same_head = [(c.name, str(c.type), c.cardinality) for c in self._a.table.columns] == [
             (c.name, str(c.type), c.cardinality) for c in self._b.table.columns
         ]
+        if same_head and (result := self._predicted(progress)) is not None:
+            return result, []
+        self._stream = self._side.read(self._a)
         reader = _Reader(self._right, self._database, self._b, ordered=not same_head)
         shared = ContentDigest()
         batches = reader.batches()
@@ -137,10 +163,38 @@ class _TableComparer:
             progress(Progress(self._b.schema.name, name.name, shared.rows, name.rows or None, 0))
         rest = self._rest()
         if differing is None and not rest:
-            digest, ordered = shared.hexdigest(), self._side.ordered
+            digest, ordered = shared.hexdigest(), self._side.outcome
             other = ordered if same_head else reader.ordered
             return self._result((shared.rows,) * 2, (digest,) * 2, (ordered, other)), []
         return self._parted(shared, rest, differing, batches, reader)
+
+    def _predicted(self, progress: Callable[[Progress], None]) -> TableComparison | None:
+        """Return the comparison if the archive's XML is just what the other side's rows make."""
+        shapes = [shape_of(self._database, self._b.schema.name, c) for c in self._b.table.columns]
+        native = (self._database.producer_application or "").startswith("Muniment ")
+        plain = all(isinstance(shape, Leaf) for shape in shapes) and not self._b.normal.forms
+        if not (native and plain and isinstance(self._right, SiardSource)):
+            return None
+        schema, table = self._b.schema, self._b.table
+        xml = _Expected(self._right.rows_xml(schema, table))
+        writer = RowWriter("", table.columns, shapes)
+        ordered = OrderedDigest(table.columns, shapes, _no_lob)
+        stream, rows = self._side.read(replace(self._a, plain=True)), 0
+        try:
+            for data in stream:
+                batch = Batch(data, data.count(ROW))
+                xml.expect(writer(batch, trusted=True))
+                ordered.update(batch)
+                rows += batch.rows
+                progress(Progress(schema.name, table.name, rows, table.rows or None, 0))
+            xml.expect(b"</table>\n")
+            xml.expect_end()
+        except (_NotPlain, Unfit):
+            for _ in stream:  # what the other process has still to say
+                pass
+            return None
+        digest, digest1 = self._side.outcome or "", ordered.hexdigest()
+        return self._result((rows, rows), (digest, digest), (digest1, digest1))
 
     def _next_is(self, data: bytes) -> bool:
         """Whether the other side continues with these bytes; if so, they are consumed."""
@@ -179,7 +233,7 @@ class _TableComparer:
             rest = next(self._stream, b"")
         rows = (shared.rows + left.rows, shared.rows + right.rows)
         digests = (shared.plus(left), shared.plus(right))
-        ordered = (self._side.ordered, reader.ordered or self._ordered_again())
+        ordered = (self._side.outcome, reader.ordered or self._ordered_again())
         result = self._result(rows, digests, ordered)
         alike = [c.name for c in self._a.table.columns] == [c.name for c in self._b.table.columns]
         if result.equal or not alike:
@@ -276,6 +330,35 @@ def _show(cell: bytes) -> str:
     return text if len(text) <= 200 else f"{text[:197]}…"
 
 
+def _no_lob(_: bytes) -> BinaryIO:
+    raise _NotPlain
+
+
+class _Expected:
+    """A stream of bytes that has to be what is expected of it."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._held, self._at = chunks, b"", 0
+
+    def expect(self, data: bytes) -> None:
+        """Consume the next bytes; raise _NotPlain if they are others."""
+        end = self._at + len(data)
+        while len(self._held) < end:
+            more = next(self._chunks, None)
+            if more is None:
+                raise _NotPlain
+            self._held = self._held[self._at :] + more
+            self._at, end = 0, len(data)
+        if self._held[self._at : end] != data:
+            raise _NotPlain
+        self._at = end
+
+    def expect_end(self) -> None:
+        """Make sure that nothing follows; this also reads the checksum of the file."""
+        if self._held[self._at :] or any(self._chunks):
+            raise _NotPlain
+
+
 class _Reader:
     """Reads a table of one side in the spelling that both sides share."""
 
@@ -306,11 +389,18 @@ class _Side:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self.ordered: str | None = None
+        self.outcome: str | None = None
 
     def read(self, read: _Read) -> Iterator[bytes]:
-        """Yield the rows of a table in large chunks; afterwards ``ordered`` is set."""
-        self.ordered = None
+        """Yield the rows of a table; afterwards ``outcome`` is a digest of them.
+
+        As a rule these are large chunks and the ordered digest; plain batches come as they are,
+        and with the content digest, so that the two sides share the work.
+        """
+        self.outcome = None
+        if read.plain:
+            yield from self._read_plain(read)
+            return
         reader = _Reader(self._source, self._source.describe(), read, ordered=True)
         held: list[bytes] = []
         size = 0
@@ -322,7 +412,20 @@ class _Side:
                 held, size = [], 0
         if held:
             yield b"".join(held)
-        self.ordered = reader.ordered
+        self.outcome = reader.ordered
+
+    def _read_plain(self, read: _Read) -> Iterator[bytes]:
+        database, schema, table = self._source.describe(), read.schema, read.table
+        shapes = [shape_of(database, schema.name, column) for column in table.columns]
+        canonical = Canonical(shapes, _no_lob)
+        content = ContentDigest()
+        for part in self._source.parts(schema, table):
+            for batch in self._source.batches(schema, table, part):
+                if canonical(batch) is not batch:
+                    raise _NotPlain
+                content.update(batch)
+                yield batch.data
+        self.outcome = content.hexdigest()
 
 
 class _RemoteSide:
@@ -330,11 +433,11 @@ class _RemoteSide:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self.ordered: str | None = None
+        self.outcome: str | None = None
 
     def read(self, read: _Read) -> Iterator[bytes]:
         """Yield what the other process reads."""
-        self.ordered = None
+        self.outcome = None
         try:
             self._connection.send(read)
             while chunk := self._connection.recv_bytes():
@@ -346,7 +449,7 @@ class _RemoteSide:
             ) from error
         if isinstance(outcome, BaseException):
             raise outcome
-        self.ordered = outcome
+        self.outcome = outcome
 
 
 @contextmanager
@@ -383,7 +486,7 @@ def _serve(opener: Opener, connection: Any) -> None:
             try:
                 for chunk in side.read(read):
                     connection.send_bytes(chunk)
-                outcome = side.ordered
+                outcome = side.outcome
             except Exception as error:
                 outcome = error
             connection.send_bytes(b"")

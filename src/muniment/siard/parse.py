@@ -20,7 +20,7 @@ from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
-__all__ = ["RowReader", "Run", "runs"]
+__all__ = ["RowReader", "Run", "runs", "without_head"]
 
 _EMPTY = b"\xf7"  # stands between the tags of an empty cell until NULL has been told from it
 _HEAD = re.compile(
@@ -64,6 +64,21 @@ def runs(chunks: Iterable[bytes], where: str) -> Iterator[Run]:
         yield from _uncut(start, stream)
         return
     yield from _cut(start, head.end(), stream, where)
+
+
+def without_head(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a table file from its first row on, or whole if its head is unusual."""
+    stream = iter(chunks)
+    start = b""
+    for chunk in stream:
+        start += chunk
+        if head := _HEAD.match(start):
+            start = start[head.end() :]
+            break
+        if len(start) >= _HEAD_LIMIT:
+            break
+    yield start
+    yield from stream
 
 
 def _uncut(start: bytes, stream: Iterator[bytes]) -> Iterator[Run]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from muniment.errors import Unfit
 from muniment.siard.cells import escape_cells
-from muniment.sql.batch import CELL, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of
+from muniment.sql.batch import CELL, NULL, OPEN, REF, Batch, cells_of, null_positions, parts_of
 from muniment.sql.model import Array, Column, Leaf, Shape
 from muniment.sql.types import Kind, PredefinedType
 
@@ -114,21 +114,23 @@ class RowWriter:
         self._templates: dict[int, list[bytes]] = {}
 
     def __call__(
-        self, batch: Batch, first: int = 1, large: Callable[[int, bytes], bytes] | None = None
+        self,
+        batch: Batch,
+        first: int = 1,
+        large: Callable[[int, bytes], bytes] | None = None,
+        *,
+        trusted: bool = False,
     ) -> bytes:
         """Return the rows of a batch as XML; ``first`` is the number of its first row.
 
-        ``large`` is given the position among the cells and the content of each REF cell; it
-        returns the attributes that stand for it.
+        ``trusted`` values are not checked. ``large`` is given the position among the cells and the
+        content of each REF cell; it returns the attributes that stand for it.
         """
         if not batch.rows:
             return b""
         cells = cells_of(batch)
-        self._check(cells, first)
-        if b"\x00" in batch.data:
-            # Products that do not keep to the length of a text stop counting at this character.
-            for k, limit in self._limits:
-                self._check_length(k, limit, cells[k :: len(self._shapes)], first)
+        if not trusted:
+            self._check(batch, cells, first)
         references = _references(cells) if large is not None else {}
         width = len(self._shapes)
         for k in self._texts:
@@ -149,7 +151,8 @@ class RowWriter:
             pieces[slot - 1] = pieces[slot - 1][:-1] + large(position, reference) + b">"
             pieces[slot] = b""
         xml = b"".join(pieces)
-        self._check_unicode(xml, batch, first)
+        if not trusted:
+            self._check_unicode(xml, batch, first)
         return xml
 
     def _template(self, rows: int) -> list[bytes]:
@@ -171,7 +174,7 @@ class RowWriter:
     ) -> None:
         """T_6.4-3: a cell that is NULL is left out, tags and all."""
         width, opens, closes = len(self._shapes), self._opens, self._closes
-        positions = _null_cells(cells) if self._nested else _null_positions(batch.data, width)
+        positions = _null_cells(cells) if self._nested else null_positions(batch, width)
         for position in positions:
             k, slot = position % width, 2 * position + 1
             if not self._nullable[k]:
@@ -180,9 +183,13 @@ class RowWriter:
             pieces[slot - 1] = pieces[slot - 1][: -len(opens[k])]
             pieces[slot + 1] = pieces[slot + 1][len(closes[k]) :]
 
-    def _check(self, cells: list[bytes], first: int) -> None:
+    def _check(self, batch: Batch, cells: list[bytes], first: int) -> None:
         """Refuse values that the column's type does not know; they would make invalid XML."""
         width = len(self._shapes)
+        if b"\x00" in batch.data:
+            # Products that do not keep to the length of a text stop counting at this character.
+            for k, limit in self._limits:
+                self._check_length(k, limit, cells[k::width], first)
         for k, type_, pattern in self._checks:
             cells_k = cells[k::width]
             if type_.kind is Kind.DATE and self._dates.issuperset(cells_k):
@@ -222,18 +229,6 @@ class RowWriter:
 
     def _unfit(self, column: int, row: int, value: str, wanted: str) -> Unfit:
         return Unfit(f"{self._where}.{self._columns[column].name}", row, value, wanted)
-
-
-def _null_positions(data: bytes, width: int) -> Iterator[int]:
-    """Yield the positions of NULL among the cells, found without looking at the others."""
-    row = seen = 0
-    at = data.find(NULL)
-    while at >= 0:
-        row += data.count(ROW, seen, at)
-        start = data.rfind(ROW, 0, at) + 1
-        yield row * width + data.count(CELL, start, at)
-        seen = at
-        at = data.find(NULL, at + 1)
 
 
 def _null_cells(cells: list[bytes]) -> Iterator[int]:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from muniment.errors import SiardError
 from muniment.siard.lobs import LobReader
 from muniment.siard.metadata import parse_metadata
-from muniment.siard.parse import RowReader, Run, runs
+from muniment.siard.parse import RowReader, Run, runs, without_head
 from muniment.siard.zip import ZipReader
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table, shape_of
@@ -90,6 +90,10 @@ class SiardSource:
         for run in runs(self._zip.chunks(name), f"{self.path}: {name}"):
             yield from reader(run)
         reader.close()
+
+    def rows_xml(self, schema: Schema, table: Table) -> Iterator[bytes]:
+        """Yield a table's file as it is, from its first row on."""
+        return without_head(self._zip.chunks(self._file(schema, table)))
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
         """Open a large object; its digest is checked when its end is read."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "CELL", "CLOSE", "ITEM", "NULL", "OPEN", "REF", "ROW", "Batch", "Cell", "batch_of",
-    "cell_bytes", "cell_value", "cells_of", "parts_of", "rows_of",
+    "cell_bytes", "cell_value", "cells_of", "null_positions", "parts_of", "rows_of",
 ]  # fmt: skip
 
 CELL, NULL, ROW = b"\xff", b"\xfe", b"\xfd"
@@ -51,6 +51,22 @@ def rows_of(batch: Batch) -> list[bytes]:
     rows = batch.data.split(ROW)
     rows.pop()
     return rows
+
+
+def null_positions(batch: Batch, width: int) -> Iterator[int]:
+    """Yield the positions of NULL among all cells, without looking at the others.
+
+    For rows of plain cells only: complex values hold NULLs of their own.
+    """
+    data = batch.data
+    row = seen = 0
+    at = data.find(NULL)
+    while at >= 0:
+        row += data.count(ROW, seen, at)
+        start = data.rfind(ROW, 0, at) + 1
+        yield row * width + data.count(CELL, start, at)
+        seen = at
+        at = data.find(NULL, at + 1)
 
 
 def batch_of(rows: Iterable[Sequence[Cell]]) -> Batch:

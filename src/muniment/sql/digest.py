@@ -12,10 +12,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import BinaryIO
 
-from muniment.sql.batch import CELL, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of, rows_of
+from muniment.sql.batch import (
+    CELL,
+    NULL,
+    OPEN,
+    REF,
+    ROW,
+    Batch,
+    cells_of,
+    null_positions,
+    parts_of,
+    rows_of,
+)  # fmt: skip
 from muniment.sql.model import Array, Column, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
@@ -123,7 +134,16 @@ class BucketDigest(ContentDigest):
 _number = partial(int.from_bytes, byteorder="big")
 
 
-_PREFIXES = [b"%d:" % length for length in range(4097)]
+_LONGEST = 4096  # octets of a value that takes the quick way
+
+
+@lru_cache
+def _prefixes(before: bytes, more: int) -> list[bytes]:
+    """What stands before a value of each length: the end of the value before it, and the length.
+
+    ``more`` octets follow the value that are not in its cell.
+    """
+    return [before + b"%d:" % (length + more) for length in range(_LONGEST + 1)]
 
 
 class OrderedDigest:
@@ -132,7 +152,6 @@ class OrderedDigest:
     def __init__(self, columns: Sequence[Column], shapes: Sequence[Shape], open_lob: Open) -> None:
         self._shapes, self._open = tuple(shapes), open_lob
         self._simple = all(isinstance(s, Leaf) and s.type.kind is not Kind.BINARY for s in shapes)
-        self._utc = [k for k, s in enumerate(shapes) if isinstance(s, Leaf) and s.type.kind in _UTC]
         self._digest = hashlib.sha256()
         for column in columns:
             array = f" ARRAY[{column.cardinality}]" if column.cardinality is not None else ""
@@ -140,35 +159,45 @@ class OrderedDigest:
                 data = text.encode("utf-8", "surrogatepass")
                 self._digest.update(b"%d:%b," % (len(data), data))
         self._digest.update(b"\n")
+        # A date or time ends with Z, which its cell leaves out: it goes before the next value.
+        utc = [isinstance(s, Leaf) and s.type.kind in _UTC for s in shapes]
+        self._ends = [b"Z," if zone else b"," for zone in utc]
+        befores = [self._ends[-1] + b"\n", *self._ends[:-1]]
+        self._prefixes = [
+            _prefixes(before, zone) for before, zone in zip(befores, utc, strict=True)
+        ]
 
     def update(self, batch: Batch) -> None:
         """Take the rows of a batch; large values may be references."""
         if not batch.rows:
             return
         cells = cells_of(batch)
-        if not self._simple or REF in batch.data:
-            self._careful(cells)
-            return
-        width = len(self._shapes)
-        for k in self._utc:  # the decoded value of a date or time ends with Z
-            column = CELL.join(cells[k::width]).replace(CELL, b"Z\xff") + b"Z"
-            cells[k::width] = column.replace(NULL + b"Z", NULL).split(CELL)
         lengths = list(map(len, cells))
-        if max(lengths, default=0) > 4096:
-            self._careful(cells_of(batch))
-            return
-        pieces = [b","] * (3 * len(cells))
-        pieces[0::3] = map(_PREFIXES.__getitem__, lengths)
-        pieces[1::3] = cells
-        # Every third piece is the comma after a value; the last of a row also ends the line.
-        pieces[3 * width - 1 :: 3 * width] = [b",\n"] * batch.rows
-        position = -1
-        for _ in range(cells.count(NULL)):
-            position = cells.index(NULL, position + 1)
-            pieces[3 * position] = b""
-            pieces[3 * position + 1] = b"N"
-            pieces[3 * position + 2] = pieces[3 * position + 2][1:]
-        self._digest.update(b"".join(pieces))
+        if self._simple and REF not in batch.data and max(lengths) <= _LONGEST:
+            self._digest.update(self._netstrings(batch, cells, lengths))
+        else:
+            self._careful(cells)
+
+    def _netstrings(self, batch: Batch, cells: list[bytes], lengths: list[int]) -> bytes:
+        width = len(self._shapes)
+        pieces = [*cells, *cells, b""]
+        pieces[1::2] = cells
+        plain = _prefixes(b",", 0)
+        pieces[0:-1:2] = map(plain.__getitem__, lengths)
+        for k, prefixes in enumerate(self._prefixes):
+            if prefixes is not plain:
+                pieces[2 * k : -1 : 2 * width] = map(prefixes.__getitem__, lengths[k::width])
+        pieces[0] = b"%d:" % (lengths[0] + len(self._ends[0]) - 1)
+        pieces[-1] = self._ends[-1] + b"\n"
+        if NULL in batch.data:
+            for position in null_positions(batch, width):
+                # The prefix of NULL ends with the length of its one byte; the next prefix begins
+                # with the end of a value that is not there.
+                pieces[2 * position] = pieces[2 * position][:-2] + b"N"
+                pieces[2 * position + 1] = b""
+                end = len(self._ends[position % width])
+                pieces[2 * position + 2] = pieces[2 * position + 2][end:]
+        return b"".join(pieces)
 
     def hexdigest(self) -> str:
         return self._digest.hexdigest()
