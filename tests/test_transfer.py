@@ -14,7 +14,7 @@ import pytest
 from lxml import etree
 
 from muniment import transfer
-from muniment.errors import DatabaseError, SiardError, Unfit, UsageError
+from muniment.errors import DamagedSource, DatabaseError, SiardError, Unfit, UsageError
 from muniment.siard import open_siard
 from muniment.sql.original import split_original
 from muniment.sql.selection import Selection
@@ -294,6 +294,19 @@ def test_an_existing_file_is_never_overwritten(shop: Path, tmp_path: Path) -> No
     with pytest.raises(UsageError, match="exists already"):
         restore(tmp_path / "s.siard", url(tmp_path / "back.db"))
     assert (tmp_path / "back.db").read_text() == "precious"
+    with pytest.raises(DatabaseError, match="not an SQLite database"):
+        restore(tmp_path / "s.siard", url(tmp_path / "back.db"), replace=True)
+    assert (tmp_path / "back.db").read_text() == "precious"
+
+
+def test_replacing_loses_nothing_that_is_not_replaced(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    old = apsw.Connection(str(tmp_path / "back.db"))
+    old.execute("PRAGMA journal_mode=WAL; CREATE TABLE sale (x INT); INSERT INTO sale VALUES (1)")
+    old.execute("CREATE TABLE keep_me (x INT)")
+    with pytest.raises(UsageError, match="also holds keep_me"):
+        restore(tmp_path / "s.siard", url(tmp_path / "back.db"), replace=True)
+    old.execute("DROP TABLE keep_me")
     restore(tmp_path / "s.siard", url(tmp_path / "back.db"), replace=True)
     assert rows(tmp_path / "back.db", "sale") == rows(shop, "sale")
 
@@ -370,6 +383,127 @@ def test_hostile_definitions_do_nothing_but_define(shop: Path, tmp_path: Path) -
     report = restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
     assert any("left out" in note for note in report.notes)
     assert not victim.exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            b"<condition>id &gt; 0</condition>",
+            b"<condition>1)); COMMIT; ATTACH 'VICTIM' AS v; CREATE TABLE v.t (x); --</condition>",
+        ),
+        (
+            b"CREATE TABLE sale (",
+            b"CREATE TABLE sale AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT * FROM n --",
+        ),
+        (
+            b"WITHOUT ROWID",
+            b"WITHOUT ROWID; CREATE TRIGGER eat BEFORE INSERT ON sale BEGIN SELECT raise(IGNORE); END",
+        ),
+    ],
+)
+def test_hostile_tables_are_made_by_the_book(
+    shop: Path, tmp_path: Path, old: bytes, new: bytes
+) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    with zipfile.ZipFile(tmp_path / "s.siard") as package:
+        files = {i: package.read(i) for i in package.infolist()}
+    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
+        for info, data in files.items():
+            if info.filename == "header/metadata.xml":
+                assert old in data
+                data = data.replace(old, new.replace(b"VICTIM", str(tmp_path / "victim").encode()))
+                if b"ATTACH" in data:  # only the check constraint is left to make the table from
+                    data = data.replace(b"Original definition in SQLite", b"Nothing")
+            package.writestr(info, data)
+    try:
+        restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
+        assert rows(tmp_path / "back.db", "sale") == rows(shop, "sale")
+    except DatabaseError:
+        assert not (tmp_path / "back.db").exists()
+    assert not (tmp_path / "victim").exists()
+
+
+def test_definitions_that_swallow_rows_are_noticed(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "a.db"))
+    db.execute("CREATE TABLE t (x INT); INSERT INTO t VALUES (1), (1), (2)")
+    db.close()
+    archive(url(tmp_path / "a.db"), tmp_path / "a.siard")
+    with zipfile.ZipFile(tmp_path / "a.siard") as package:
+        files = {i: package.read(i) for i in package.infolist()}
+    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
+        for info, data in files.items():
+            package.writestr(info, data.replace(b"(x INT)", b"(x INT UNIQUE ON CONFLICT IGNORE)"))
+    with pytest.raises(DatabaseError, match="keep only 2"):
+        restore(tmp_path / "evil.siard", url(tmp_path / "b.db"))
+
+
+@pytest.mark.parametrize("count", [b"3", b"99"])
+def test_an_archive_with_other_rows_than_it_says_is_refused(
+    shop: Path, tmp_path: Path, count: bytes
+) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    with zipfile.ZipFile(tmp_path / "s.siard") as package:
+        files = {i: package.read(i) for i in package.infolist()}
+    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
+        for info, data in files.items():
+            package.writestr(info, data.replace(b"<rows>4</rows>", b"<rows>" + count + b"</rows>"))
+    with pytest.raises(DamagedSource, match="should have"):
+        restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
+    assert not (tmp_path / "back.db").exists()
+
+
+def test_two_entries_of_one_name_are_refused(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    with (
+        pytest.warns(UserWarning, match="Duplicate"),
+        zipfile.ZipFile(tmp_path / "s.siard", "a") as package,
+    ):
+        package.writestr("content/schema0/table0/table0.xml", b"<table/>")
+    with pytest.raises(SiardError, match="two entries"):
+        restore(tmp_path / "s.siard", url(tmp_path / "back.db"))
+
+
+def test_a_query_in_any_order_gives_each_row_once(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "a.db"))
+    db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT)")
+    db.executemany(
+        "INSERT INTO t VALUES (?, ?)",
+        [(n, "long " * 900 if n % 7 == 0 else "x") for n in range(500)],
+    )
+    db.close()
+    selection = Selection(
+        queries={"q": "SELECT * FROM t ORDER BY random()"}, order={"t": "random()"}
+    )
+    archive(url(tmp_path / "a.db"), tmp_path / "a.siard", selection)
+    restore(tmp_path / "a.siard", url(tmp_path / "b.db"))
+    for name in ("q", "t"):
+        assert sorted(rows(tmp_path / "b.db", name)) == rows(tmp_path / "a.db", "t")
+
+
+def test_two_statements_are_not_a_query(shop: Path, tmp_path: Path) -> None:
+    with pytest.raises(DatabaseError, match="SQLite says"):
+        archive(
+            url(shop),
+            tmp_path / "s.siard",
+            Selection(queries={"q": "SELECT 1 AS a; DELETE FROM item"}),
+        )
+
+
+@pytest.mark.parametrize("lobs", ["inline", "internal"])
+def test_large_values_without_a_rowid_come_back(tmp_path: Path, lobs: str) -> None:
+    db = apsw.Connection(str(tmp_path / "a.db"))
+    db.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, b BLOB); INSERT INTO t VALUES (1, zeroblob(30000))"
+    )
+    db.execute(
+        "CREATE TABLE w (id INT PRIMARY KEY, b BLOB) WITHOUT ROWID; INSERT INTO w VALUES (1, zeroblob(100000))"
+    )
+    db.close()
+    archive(url(tmp_path / "a.db"), tmp_path / "a.siard", options=ArchiveOptions(lobs=lobs))
+    restore(tmp_path / "a.siard", url(tmp_path / "b.db"))
+    for name in ("t", "w"):
+        assert rows(tmp_path / "b.db", name) == rows(tmp_path / "a.db", name)
 
 
 def test_a_damaged_table_stops_the_restore_and_leaves_nothing(shop: Path, tmp_path: Path) -> None:

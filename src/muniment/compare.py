@@ -11,7 +11,6 @@ table.
 from __future__ import annotations
 
 import multiprocessing
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -31,7 +30,7 @@ from muniment.sql.digest import BucketDigest, Canonical, ContentDigest, OrderedD
 from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
 from muniment.sql.stores import Opener, Source
 from muniment.transfer import Progress
-from muniment.workers import default_jobs
+from muniment.workers import deaf_children, default_jobs
 
 __all__ = ["Comparison", "Difference", "TableComparison", "compare"]
 
@@ -104,9 +103,9 @@ def _compare(a: str, b: str, jobs: int, progress: Callable[[Progress], None]) ->
         tables = []
         for pair in matched_tables(first, second):
             if pair.a is None or pair.b is None:
-                present = pair.a or pair.b
-                assert present is not None
-                tables.append(_one_sided(present, pair.a is None))
+                tables.append(_one_sided(left, pair.a) if pair.a else _one_sided(right, pair.b))
+                if pair.a is None:
+                    tables[-1] = replace(tables[-1], rows=tables[-1].rows[::-1])
                 continue
             a_forms, b_forms = normal_forms(first, second, pair.a, pair.b)
             reads = _Read(*pair.a, a_forms), _Read(*pair.b, b_forms)
@@ -118,10 +117,12 @@ def _compare(a: str, b: str, jobs: int, progress: Callable[[Progress], None]) ->
     return Comparison(equal, tuple(tables), tuple(differences))
 
 
-def _one_sided(present: tuple[Schema, Table], second: bool) -> TableComparison:
+def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableComparison:
+    assert present is not None
     schema, table = present
-    rows = (None, table.rows) if second else (table.rows, None)
-    return TableComparison(schema.name, table.name, rows, (None, None), (None, None), False)
+    parts = source.parts(schema, table)
+    rows = sum(batch.rows for part in parts for batch in source.batches(schema, table, part))
+    return TableComparison(schema.name, table.name, (rows, None), (None, None), (None, None), False)
 
 
 def _open(name: str) -> Any:
@@ -462,7 +463,8 @@ def _side(source: Source, size: int, jobs: int) -> Iterator[Any]:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(opener, theirs), daemon=True)
-    process.start()
+    with deaf_children():
+        process.start()
     theirs.close()
     try:
         yield _RemoteSide(ours)
@@ -474,7 +476,6 @@ def _side(source: Source, size: int, jobs: int) -> Iterator[Any]:
 
 def _serve(opener: Opener, connection: Any) -> None:
     """Read tables for the other process until it closes the connection."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with opener() as source:
         side = _Side(source)
         while True:

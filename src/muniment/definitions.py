@@ -1,7 +1,9 @@
 """Differences between the definitions of two databases.
 
-Names, order, kinds of types, nullability and keys have to agree. What products cannot keep does not
-count: the names of keys, lengths that one of them does not know, its own spelling of types.
+Names, order, kinds of types, nullability and keys have to agree. Between two sides of the same
+product, so have original types, defaults, check constraints, triggers and views. Between different
+products those do not count, nor do the names of keys and the lengths of text: not every product can
+keep them.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from muniment.errors import SiardError
 from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
 
 __all__ = ["Difference", "TablePair", "compare_definitions", "matched_tables"]
@@ -45,11 +48,19 @@ def matched_tables(first: Database, second: Database) -> list[TablePair]:
 
 
 def _tables(database: Database) -> dict[tuple[str, str], tuple[Schema, Table]]:
-    return {(s.name, t.name): (s, t) for s, t in database.tables()}
+    found: dict[tuple[str, str], tuple[Schema, Table]] = {}
+    for schema, table in database.tables():
+        if (schema.name, table.name) in found:
+            raise SiardError(f"{database.dbname} has two tables {schema.name}.{table.name}")
+        found[schema.name, table.name] = schema, table
+    return found
 
 
 def compare_definitions(first: Database, second: Database) -> Iterator[Difference]:
     """Yield what differs between the definitions."""
+    alike = _product(first) == _product(second) is not None
+    if alike:
+        yield from _view_differences(first, second)
     for pair in matched_tables(first, second):
         if pair.a is None or pair.b is None:
             schema, table = pair.a or pair.b or _none()
@@ -58,6 +69,63 @@ def compare_definitions(first: Database, second: Database) -> Iterator[Differenc
             yield Difference(f"{schema.name}.{table.name}", a, b)
         else:
             yield from _table_differences(first, second, pair.a, pair.b)
+            if alike:
+                yield from _same_product_differences(pair.a[1], pair.b)
+
+
+def _product(database: Database) -> str | None:
+    return (database.database_product or "").partition(" ")[0] or None
+
+
+def _view_differences(first: Database, second: Database) -> Iterator[Difference]:
+    left, right = (
+        {
+            v.name: " ".join((v.query_original or v.query or "").split())
+            for s in d.schemas
+            for v in s.views
+        }
+        for d in (first, second)
+    )
+    for name in sorted(left.keys() | right.keys()):
+        a, b = left.get(name, "no such view"), right.get(name, "no such view")
+        if a != b:
+            yield Difference(f"view {name}", a, b)
+
+
+def _same_product_differences(a: Table, b: tuple[Schema, Table]) -> Iterator[Difference]:
+    """What one product can say about a table, and another cannot always repeat."""
+    schema, table = b
+    where = f"{schema.name}.{table.name}"
+    columns = {column.name: column for column in table.columns}
+    for x in a.columns:
+        y = columns.get(x.name)
+        if y is None:
+            continue
+        for what, left, right in (
+            ("original type", x.type_original, y.type_original),
+            ("default", x.default_value, y.default_value),
+        ):
+            if left != right:
+                yield Difference(f"{where}.{x.name} {what}", left or "none", right or "none")
+    for what, left_all, right_all in (
+        ("check constraints", _check_texts(a), _check_texts(table)),
+        ("triggers", _trigger_texts(a), _trigger_texts(table)),
+    ):
+        if left_all != right_all:
+            yield Difference(
+                f"{where} {what}", "; ".join(left_all) or "none", "; ".join(right_all) or "none"
+            )
+
+
+def _check_texts(table: Table) -> list[str]:
+    return sorted(" ".join(check.condition.split()) for check in table.check_constraints)
+
+
+def _trigger_texts(table: Table) -> list[str]:
+    return sorted(
+        " ".join(f"{t.name} {t.action_time} {t.trigger_event} {t.triggered_action}".split())
+        for t in table.triggers
+    )
 
 
 def _none() -> tuple[Schema, Table]:

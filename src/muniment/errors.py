@@ -8,6 +8,7 @@ MunimentError
 ├── DigestMismatch         bytes are not those that were written
 ├── DatabaseError          a live database refused
 │   └── MissingDriver      names the extra to install
+├── DamagedSource          a table does not hold the rows that it should
 ├── WorkerDied             a worker process ended before its work did
 └── NotFound
 
@@ -90,6 +91,17 @@ class MissingDriver(DatabaseError):
 
     def __reduce__(self) -> tuple[type[MissingDriver], tuple[str, str]]:
         return MissingDriver, (self.product, self.extra)
+
+
+class DamagedSource(MunimentError):
+    """A table does not hold the rows that it should."""
+
+    def __init__(self, where: str, read: int, counted: int) -> None:
+        self.where, self.read, self.counted = where, read, counted
+        super().__init__(
+            f"{where} should have {counted} rows, and {read} could be read: it is damaged. "
+            "Nothing was written; repair or replace it first"
+        )
 
 
 class WorkerDied(MunimentError):

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from muniment.errors import UsageError
 
-__all__ = ["new_file", "refuse_existing", "settle"]
+__all__ = ["new_file", "refuse_existing", "refuse_losses", "settle"]
 
 
 def refuse_existing(path: Path) -> None:
@@ -21,12 +21,25 @@ def refuse_existing(path: Path) -> None:
         raise UsageError(f"the folder {path.parent} does not exist; make it first")
 
 
+def refuse_losses(path: Path, there: set[str], coming: set[str]) -> None:
+    """Raise UsageError if replacing a database would lose tables or views that nobody replaces."""
+    lost = sorted(there - coming)
+    if lost:
+        shown = ", ".join(lost[:8]) + (" …" if len(lost) > 8 else "")
+        raise UsageError(
+            f"{path} also holds {shown}, which would be lost; choose another name for the database"
+        )
+
+
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
     """Open a new file that appears at ``path``, synced to disk, only if the block succeeds."""
     refuse_existing(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    stream = partial.open("xb")
+    try:
+        stream = partial.open("xb")
+    except PermissionError as error:
+        raise PermissionError(error.errno, error.strerror, str(path)) from error
     try:
         with stream:
             yield stream

@@ -6,9 +6,10 @@ pairs are brought to one form first: 1.10 and 1.1, 1.0E10 and 10000000000, true 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from muniment.sql.batch import CELL, NULL, ROW, Batch, cells_of
 from muniment.sql.model import Database, Leaf, Schema, Shape, Table, shape_of
@@ -75,7 +76,7 @@ def _form(a: Shape, b: Shape) -> str | None:
     if kinds <= _NUMBERS:
         if kinds == {Kind.INTEGER}:
             return None
-        return "float" if Kind.FLOAT in kinds else "number"
+        return "float" if kinds == {Kind.FLOAT} else "number"
     if kinds <= _TIMES:
         return "fraction"
     if Kind.BOOLEAN in kinds and kinds != {Kind.BOOLEAN}:
@@ -86,15 +87,17 @@ def _form(a: Shape, b: Shape) -> str | None:
 
 
 def _number(cell: bytes) -> bytes:
-    try:
-        value = Decimal(cell.decode())
-        if not value.is_finite():
-            raise InvalidOperation
-    except (InvalidOperation, UnicodeDecodeError):
+    if not _NUMERAL.fullmatch(cell):
+        return cell
+    value = Decimal(cell.decode())
+    if abs(value.adjusted()) > 400:  # beyond any double; spelling it out could take for ever
         return cell
     text = f"{value:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return (text if text not in ("-0", "") else "0").encode()
+
+
+_NUMERAL = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[Ee][+-]?[0-9]{1,9})?")
 
 
 def _float(cell: bytes) -> bytes:

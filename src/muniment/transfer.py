@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from muniment import databases
-from muniment.errors import Unfit, UsageError
+from muniment.errors import DamagedSource, Unfit, UsageError
 from muniment.files import refuse_existing
 from muniment.siard import create_siard, open_siard
 from muniment.sql.batch import Batch
@@ -164,11 +164,21 @@ def copy(
     with start_workers(source, wanted, unchanged) as workers:
         for schema, table in database.tables():
             work = _TableCopy(source, target, workers, schema, progress)
+            expected = table.rows
             table, rows = work.run(table)
+            _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
             database = _with_table(database, schema, replace(table, rows=rows))
             counts[schema.name, table.name] = rows
     target.finish(database)
     return counts
+
+
+def _refuse_lost_rows(source: Source, schema: Schema, table: Table, rows: int) -> None:
+    """Stop if a source that can count has other rows than those that were read."""
+    count = getattr(source, "count", None)
+    counted = count(schema, table) if count else None
+    if counted is not None and counted != rows:
+        raise DamagedSource(f"{schema.name}.{table.name}", rows, counted)
 
 
 class _TableCopy:
@@ -345,8 +355,11 @@ def _without_constraints(database: Database) -> Database:
 
 
 def _renamed(database: Database, names: Mapping[str, str]) -> Database:
+    known = {schema.name for schema in database.schemas}
     for old in names:
-        database.schema(old)  # raises NotFound for a schema that is not there
+        if old not in known:
+            there = ", ".join(sorted(known))
+            raise UsageError(f"the archive has no schema {old} to rename; it has {there}")
 
     def moved(table: Table) -> Table:
         keys = tuple(

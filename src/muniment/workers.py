@@ -1,7 +1,8 @@
 """Work spread over processes, with results in order and bounded memory.
 
 Each worker opens the source once. Python runs one thread at a time, so the cores are used by
-processes; what travels between them is compressed or compact.
+processes; what travels between them is compressed or compact. The pipes to a worker are served by
+two threads, so that its next task waits at its door while it works.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
+from multiprocessing import resource_tracker
+from queue import SimpleQueue
 from typing import Any
 
 from muniment.errors import WorkerDied
@@ -22,11 +24,11 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Schema, Table
 from muniment.sql.stores import Encoder, Opener, Part, Piece, Source
 
-__all__ = ["Task", "Workers", "default_jobs", "start_workers"]
+__all__ = ["Task", "Workers", "deaf_children", "default_jobs", "start_workers"]
 
 Task = tuple[Schema, Table, Part | list[Batch], Encoder]
 
-_START_LIMIT = 120  # seconds
+_AHEAD = 3  # tasks under way per worker, the one it works on included
 
 
 def default_jobs() -> int:
@@ -35,30 +37,24 @@ def default_jobs() -> int:
 
 
 class Workers:
-    """Runs tasks; with no pool, in this process."""
+    """Runs tasks; with no processes, in this one."""
 
-    def __init__(self, source: Source, pool: ProcessPoolExecutor | None, jobs: int) -> None:
-        self._source, self._pool, self._jobs = source, pool, jobs
+    def __init__(self, source: Source, processes: list[_Worker]) -> None:
+        self._source, self._processes = source, processes
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Piece]:
         """Yield the piece of each task, in order; a few tasks are under way at a time."""
-        if self._pool is None:
+        if not self._processes:
             for task in tasks:
-                yield run_task(self._source, task)
+                yield _run(self._source, task)
             return
         waiting: deque[Future[Piece]] = deque()
-        try:
-            for task in tasks:
-                waiting.append(self._pool.submit(_run, task))
-                if len(waiting) > 2 * self._jobs:
-                    yield waiting.popleft().result()
-            while waiting:
+        for number, task in enumerate(tasks):
+            waiting.append(self._processes[number % len(self._processes)].submit(task))
+            if len(waiting) >= _AHEAD * len(self._processes):
                 yield waiting.popleft().result()
-        except BrokenProcessPool as error:
-            raise WorkerDied(
-                "a worker process was ended from outside, most likely for lack of memory; "
-                "try again with --jobs 1"
-            ) from error
+        while waiting:
+            yield waiting.popleft().result()
 
 
 @contextmanager
@@ -66,54 +62,124 @@ def start_workers(source: Source, jobs: int, unchanged: Callable[[], bool]) -> I
     """Start processes that see the same state of the source, or none if that cannot be had."""
     opener = source.opener() if jobs > 1 else None
     if opener is None:
-        yield Workers(source, None, 1)
+        yield Workers(source, [])
         return
-    context = multiprocessing.get_context("spawn")
-    ready = context.Barrier(jobs + 1)
-    pool = ProcessPoolExecutor(jobs, context, _open, (opener, ready))
+    started: list[_Worker] = []
     try:
-        for _ in range(jobs):  # each first task starts one process
-            pool.submit(os.getpid)
-        yield Workers(source, pool if _all_ready(ready) and unchanged() else None, jobs)
+        with deaf_children():
+            started += [_Worker(opener) for _ in range(jobs)]
+        ready = [worker.is_ready() for worker in started]
+        yield Workers(source, started if all(ready) and unchanged() else [])
     finally:
-        processes = list((pool._processes or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
+        for worker in started:
+            worker.stop()
 
 
-def _all_ready(ready: Any) -> bool:
-    """Wait until each worker has its view of the source; False if one of them could not get it."""
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Let processes that are started meanwhile not hear Ctrl-C: this one stops them.
+
+    They inherit that the signal is ignored. It is blocked as well, so that one which comes
+    meanwhile waits for this process instead of getting lost.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    resource_tracker.ensure_running()  # starting it later would unblock the signal
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        ready.wait(_START_LIMIT)
-    except threading.BrokenBarrierError:
-        return False
-    return True
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def run_task(source: Source, task: Task) -> Piece:
+class _Worker:
+    """A process, and the threads that talk to it."""
+
+    def __init__(self, opener: Opener) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(opener, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._tasks: SimpleQueue[tuple[Task, Future[Piece]]] = SimpleQueue()
+        self._sent: SimpleQueue[Future[Piece]] = SimpleQueue()
+
+    def is_ready(self) -> bool:
+        """Wait until the worker has opened the source; False if it could not."""
+        try:
+            ready: bool = self._connection.recv()
+        except (EOFError, OSError):
+            return False
+        for talk in (self._send, self._receive):
+            threading.Thread(target=talk, daemon=True).start()
+        return ready
+
+    def submit(self, task: Task) -> Future[Piece]:
+        future: Future[Piece] = Future()
+        self._tasks.put((task, future))
+        return future
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.join()
+        self._connection.close()
+
+    def _send(self) -> None:
+        while True:
+            task, future = self._tasks.get()
+            self._sent.put(future)
+            try:
+                self._connection.send(task)
+            except (OSError, ValueError):
+                return  # the receiving thread notices as well, and says so
+
+    def _receive(self) -> None:
+        while True:
+            future = self._sent.get()
+            try:
+                outcome = self._connection.recv()
+            except (EOFError, OSError, ValueError):
+                future.set_exception(
+                    WorkerDied(
+                        "a worker process was ended from outside, most likely for lack of memory; "
+                        "try again with --jobs 1"
+                    )
+                )
+            else:
+                if isinstance(outcome, BaseException):
+                    future.set_exception(outcome)
+                else:
+                    future.set_result(outcome)
+
+
+def _serve(opener: Opener, connection: Any) -> None:
+    """Open the source, then do tasks until the other process is gone."""
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(opener())
+        except Exception:
+            connection.send(False)
+            return
+        connection.send(True)
+        while True:
+            try:
+                task = connection.recv()
+            except EOFError:
+                return
+            outcome: Any
+            try:
+                outcome = _run(source, task)
+            except Exception as error:
+                outcome = error
+            connection.send(outcome)
+
+
+def _run(source: Source, task: Task) -> Piece:
     """Read a part, or take the batches that were read already, and encode them."""
     schema, table, part, encoder = task
     batches = part if isinstance(part, list) else source.batches(schema, table, part)
     piece: Piece = encoder(batches)
     return piece
-
-
-_source: Any = None
-_open_for_good = ExitStack()  # a worker's source stays open until the process ends
-
-
-def _open(opener: Opener, ready: Any) -> None:
-    """Set up a worker: its own view of the source, and deaf to Ctrl-C, which the parent handles."""
-    global _source
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        _source = _open_for_good.enter_context(opener())
-    except BaseException:
-        ready.abort()
-        raise
-    ready.wait(_START_LIMIT)
-
-
-def _run(task: Task) -> Piece:
-    return run_task(_source, task)

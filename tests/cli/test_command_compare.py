@@ -53,7 +53,7 @@ def test_the_json_form_is_stable(run: Run, shop: str, archive: str) -> None:
     assert set(comparison) == {"equal", "tables", "differences"}
     assert comparison["equal"] is False
     tables = {table["table"]: table for table in comparison["tables"]}
-    assert set(tables["crate"]) == {"schema", "table", "rows", "digest", "equal"}
+    assert set(tables["crate"]) == {"schema", "table", "rows", "digest", "siard_digest_1", "equal"}
     assert tables["crate"]["rows"] == [2, 3]
     assert tables["crate"]["equal"] is False
     assert tables["fruit"]["equal"] is True

@@ -68,4 +68,4 @@ def test_keys_can_be_left_out(run: Run, archive: str) -> None:
 def test_a_schema_can_have_another_name(run: Run, archive: str) -> None:
     result = run("restore", archive, "duckdb:///again.duckdb", "--schema-map", "main=shop")
     assert result.exit_code == 0, result.output
-    assert "shop.fruit" in run("compare", archive, "duckdb:///again.duckdb").stdout
+    assert "equal" in run("compare", archive, "duckdb:///again.duckdb").stdout

@@ -735,8 +735,15 @@ def test_foreign_sql_is_tried_and_noted(tmp_path: Path) -> None:
 
 def test_replacing_leaves_nothing_of_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "o.duckdb"
-    path.write_bytes(b"old")
-    path.with_name("o.duckdb.wal").write_bytes(b"old log")
+    with duckdb.connect(str(path)) as old:
+        old.execute("CREATE TABLE t (j INTEGER); CREATE TABLE other (j INTEGER)")
+    with (
+        pytest.raises(UsageError, match=r"main\.other"),
+        create_target(path, replace=True) as target,
+    ):
+        sample.copy(target, _database(_table("t", ("i", "INTEGER"))), {"t": [["1"]]})
+    with duckdb.connect(str(path)) as old:
+        old.execute("DROP TABLE other")
     with create_target(path, replace=True) as target:
         sample.copy(target, _database(_table("t", ("i", "INTEGER"))), {"t": [["1"]]})
     assert [rest.name for rest in tmp_path.iterdir()] == ["o.duckdb"]

@@ -9,7 +9,7 @@ import pytest
 
 from muniment.databases.sqlite import SqliteSource
 from muniment.databases.sqlite_types import declared_type, sqlite_type
-from muniment.errors import Unfit
+from muniment.errors import DamagedSource, DatabaseError, Unfit, UsageError
 from muniment.siard import open_siard
 from muniment.sql.batch import Batch, cell_value, cells_of
 from muniment.sql.model import Table
@@ -236,3 +236,45 @@ def test_timestamps_in_other_forms_are_not_silently_changed(tmp_path: Path, form
         apsw.Connection(str(tmp_path / "b.db")).execute("SELECT a, typeof(a) FROM t").fetchall()
         == original
     )
+
+
+def test_lone_surrogates_come_back_from_an_archive(tmp_path: Path) -> None:
+    raw = "a\ud800b".encode("utf-8", "surrogatepass").hex()
+    path = make(
+        tmp_path / "s.db",
+        f"CREATE TABLE t (a TEXT, b TEXT, c INT); INSERT INTO t VALUES (CAST(x'{raw}' AS TEXT), 'ü', 5)",
+    )
+    archive(f"sqlite:///{path}", tmp_path / "s.siard")
+    restore(tmp_path / "s.siard", f"sqlite:///{tmp_path / 'b.db'}")
+    sql = "SELECT hex(a), typeof(a), b, typeof(b), c, typeof(c) FROM t"
+    found = [apsw.Connection(str(p)).execute(sql).fetchall() for p in (path, tmp_path / "b.db")]
+    assert found[0] == found[1]
+
+
+def test_two_thousand_columns_are_no_obstacle(tmp_path: Path) -> None:
+    columns = ", ".join(f"c{n} INT" for n in range(2000))
+    path = make(
+        tmp_path / "w.db", f"CREATE TABLE t ({columns}); INSERT INTO t (c0, c1999) VALUES (1, 2)"
+    )
+    with SqliteSource(path) as source:
+        found = values(source, "t")
+    assert found == ["1", *[None] * 1998, "2"]
+
+
+def test_a_damaged_file_is_not_archived_as_if_it_were_whole(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "d.db",
+        "CREATE TABLE t (a TEXT); WITH RECURSIVE n(x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n LIMIT 5000) INSERT INTO t SELECT 'row ' || x FROM n",
+    )
+    data = bytearray(path.read_bytes())
+    for page in range(4096, len(data), 4096 * 3):
+        data[page : page + 8] = b"\x00" * 8
+    path.write_bytes(bytes(data))
+    with pytest.raises((DatabaseError, DamagedSource)):
+        archive(f"sqlite:///{path}", tmp_path / "d.siard")
+    assert not (tmp_path / "d.siard").exists()
+
+
+def test_a_column_to_archive_as_text_must_exist(shop: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no column matches"):
+        archive(f"sqlite:///{shop}", tmp_path / "s.siard", Selection(as_text=("main.item.nmae",)))

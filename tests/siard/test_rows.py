@@ -260,6 +260,10 @@ def test_empty_and_self_closed_cells_are_empty_not_null() -> None:
         (b"<row><c1>a</c1>", "malformed XML at byte"),
         (b"<row><c9>a</c9></row>", "unexpected element <c9>"),
         (b"<row><c1>&evil;</c1></row>", "malformed XML at byte"),
+        (b"<row><c1>&#0;</c1></row>", "malformed XML at byte"),
+        (b"<row><c1>&#99999999999999999999;</c1></row>", "malformed XML at byte"),
+        (b"<row><c1>lost</c1><c1>a</c1></row>", "unexpected element <c1>"),
+        (b"<row><c99999999999999999999>a</c99999999999999999999></row>", "unexpected element"),
         (b"<row><c1>\x01</c1></row>", "malformed XML at byte"),
         (b"<row><c1>\xff</c1></row>", "malformed XML at byte"),
         (b"<row><c1><u1>a</u1></c1></row>", "unexpected element <u1>"),
@@ -274,6 +278,24 @@ def test_damaged_rows_are_named_with_their_place(body: bytes, message: str) -> N
 def test_a_truncated_file_is_named_so() -> None:
     with pytest.raises(SiardError, match="truncated"):
         read(b"<table><row><c1>a</c1></row><row><c1>", [leaf("CLOB")])
+
+
+@pytest.mark.parametrize("text", ["0G", "ABC", "é"])
+def test_what_is_not_hex_is_named_with_its_place(text: str) -> None:
+    with pytest.raises(SiardError, match=r"<c1> at byte \d+"):
+        read(f"<table><row><c1>{text}</c1></row></table>".encode(), [leaf("BLOB")])
+
+
+def test_an_array_of_a_billion_parts_is_refused() -> None:
+    with pytest.raises(SiardError, match="unexpected element"):
+        read(
+            b"<table><row><c1><a99999999>x</a99999999></c1></row></table>", [Array(leaf("CLOB"), 3)]
+        )
+
+
+def test_line_ends_are_those_of_xml() -> None:
+    found = read(b"<table><row><c1>a\r\nb\rc</c1></row></table>", [leaf("CLOB")])
+    assert b"".join(b.data for b in found) == batch_of([["a\nb\nc"]]).data
 
 
 def test_a_document_type_is_refused() -> None:

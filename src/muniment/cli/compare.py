@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 _SHORT_DIGEST = 12  # characters
-_FIRST = 20  # differences shown on a terminal; --json gives all
+_FIRST = 20  # differences shown on a terminal; --json gives all that were looked up
 _LONGEST = 200  # characters of a value in a difference
 
 
@@ -62,6 +62,7 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
                 "table": table.table,
                 "rows": list(table.rows),
                 "digest": list(table.digest),
+                "siard_digest_1": list(table.ordered_digest),
                 "equal": table.equal,
             }
             for table in comparison.tables
@@ -90,7 +91,7 @@ def _print(comparison: Comparison) -> None:
         click.echo(f"{safe(difference.where)}: {a} | {b}")
     left = len(comparison.differences) - _FIRST
     if left > 0:
-        click.echo(f"… and {count(left, 'more difference')}; --json gives all")
+        click.echo(f"… and {count(left, 'more difference')}; --json gives them")
     click.echo(_conclusion(comparison))
 
 
@@ -101,7 +102,7 @@ def _conclusion(comparison: Comparison) -> str:
         return f"equal: {tables}, {count(total, 'row')}"
     unequal = sum(not table.equal for table in comparison.tables)
     found = count(len(comparison.differences), "difference")
-    return f"different: {unequal} of {tables}, {found}"
+    return f"different: {unequal} of {tables}; {found} named, at most 10 rows per table"
 
 
 def _pair(a: str, b: str) -> str:

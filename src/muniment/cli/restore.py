@@ -30,7 +30,11 @@ __all__ = ["restore"]
     help="Restore a schema under another name (repeatable).",
 )
 @click.option("--no-constraints", is_flag=True, help="Leave out keys and checks.")
-@click.option("--replace", is_flag=True, help="Replace tables that the database already has.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Replace the database if it holds these tables and nothing else.",
+)
 @jobs_option
 @json_option
 def restore(
@@ -45,8 +49,8 @@ def restore(
 ) -> None:
     """Restore an archive into a database.
 
-    DATABASE is a URL such as sqlite:///again.db. A table that is already there is never touched
-    unless --replace is given.
+    DATABASE is a URL such as sqlite:///again.db, of a database that is not there yet. With
+    --replace it may be there, if it holds nothing but what the archive brings.
     """
     check_input(file)
 

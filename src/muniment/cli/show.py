@@ -114,7 +114,10 @@ def _print_overview(file: Path, version: str, database: Database) -> None:
 
 
 def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]
+    from muniment.sql.original import split_original
+
+    words, _ = split_original(text)
+    return (words or "").strip().partition("\n")[0]
 
 
 def _print_facts(database: Database) -> None:

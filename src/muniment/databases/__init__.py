@@ -80,6 +80,8 @@ def _find(url: str) -> _Product:
     product = _PRODUCTS.get(url.partition(":")[0].lower())
     if not is_url(url) or product is None:
         known = ", ".join(f"{name}:///…" for name in _PRODUCTS)
+        if Path(url).is_file():
+            raise UsageError(f"{url} is a file; name a database by its URL, as in sqlite:///{url}")
         raise UsageError(
             f"{redact(url)} is not a database URL that Muniment knows; it knows {known}"
         )

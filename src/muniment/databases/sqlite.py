@@ -58,7 +58,7 @@ def connect_sqlite(path: Path, *, write: bool = False) -> apsw.Connection:
     return connection
 
 
-def translated(error: apsw.Error, path: Path) -> DatabaseError:
+def translated(error: apsw.Error, path: Path, table: str = "") -> DatabaseError:
     """Return the sentence for an SQLite error."""
     if isinstance(error, apsw.NotADBError):
         return DatabaseError(f"{path} is not an SQLite database, or it is encrypted")
@@ -66,7 +66,8 @@ def translated(error: apsw.Error, path: Path) -> DatabaseError:
         return DatabaseError(f"{path} is locked by another program; close that and try again")
     if isinstance(error, apsw.CorruptError):
         return DatabaseError(f"{path} is damaged ({error}); try sqlite3's .recover on a copy of it")
-    return DatabaseError(f"{path}: SQLite says: {error}")
+    place = f"{path}, {table}" if table else str(path)
+    return DatabaseError(f"{place}: SQLite says: {error}")
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class SqliteSource:
         self._watch: Any = connect_sqlite(path)
         self._state = self.state()
         self._db: Any = connect_sqlite(path)
+        self._db.execute("PRAGMA cell_size_check=ON").fetchall()
         self._db.execute("BEGIN")
         self._db.execute(
             "SELECT count(*) FROM sqlite_schema"
@@ -108,7 +110,9 @@ class SqliteSource:
         nonce = os.urandom(8).hex().encode()  # no byte of structure in it
         self._null, self._ref = NULL + nonce, REF + nonce
         try:
-            self._catalogue = read_catalogue(self._db, self.path, self._selection)
+            self._catalogue = read_catalogue(
+                self._db, self.path, self._selection, fill=known is None
+            )
         except apsw.Error as error:
             raise translated(error, path) from error
         self._database = known or self._catalogue.database
@@ -144,7 +148,7 @@ class SqliteSource:
     def parts(self, schema: Schema, table: Table) -> Iterator[tuple[int, int] | None]:
         """Yield ranges of rowids that hold the same number of rows each."""
         relation = self._relation(table)
-        if not relation.has_rowid:
+        if not relation.has_rowid or relation.private:
             yield None
             return
         low, last = self._edge(relation, "min"), self._edge(relation, "max")
@@ -181,7 +185,7 @@ class SqliteSource:
         try:
             yield from self._batches(_Query(self, schema, table, part))
         except apsw.Error as error:
-            raise translated(error, self.path) from error
+            raise translated(error, self.path, f"{schema.name}.{table.name}") from error
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
         """Open a large value by its rowid, without reading it whole where SQLite allows that."""
@@ -223,6 +227,17 @@ class SqliteSource:
                 return replace(table, columns=tuple(columns))
         return None
 
+    def count(self, schema: Schema, table: Table) -> int | None:
+        """How many rows a table has, counted another way than they are read; None if unknown."""
+        relation = self._relation(table)
+        if relation.where or relation.base is None:
+            return None
+        try:
+            ((rows,),) = self._db.execute(f"SELECT count(*) FROM {relation.sql}").fetchall()
+        except apsw.Error as error:
+            raise translated(error, self.path, f"{schema.name}.{table.name}") from error
+        return int(rows)
+
     def misfits(self) -> list[Unfit]:
         """Find, in every table, the columns that hold values of another class than declared."""
         found = []
@@ -234,14 +249,16 @@ class SqliteSource:
 
     def _first_misfit(self, schema: Schema, table: Table, column: Column) -> Unfit | None:
         relation, name = self._relation(table), quoted(column.name)
-        classes = _CLASSES_OF_KIND.get(_predefined(column).kind)
+        kind = _predefined(column).kind
+        classes = _CLASSES_OF_KIND.get(kind)
         if classes is None or self._selection.wants_text(schema.name, table.name, column.name):
             return None
         wanted = ",".join(f"'{c}'" for c in classes)
         key = relation.rowid if relation.has_rowid else "NULL"
         row = self._db.execute(
             f"SELECT {key}, typeof({name}), substr({name},1,40) FROM {relation.sql} "
-            f"WHERE typeof({name}) NOT IN ({wanted},'null') LIMIT 1"
+            f"WHERE typeof({name}) NOT IN ({wanted},'null')"
+            f"{_OTHER_FORM.get(kind, '').format(c=name)} LIMIT 1"
         ).fetchone()
         if row is None:
             return None
@@ -302,6 +319,8 @@ class SqliteSource:
         """Whether a row is so long that a text in it may have to lie in a file."""
         if table.name in self._long or max(map(len, lines)) <= self._limit:
             return False
+        if not self._relation(table).has_rowid:
+            return False  # nothing to find it by: it stays inline
         return any(_predefined(c).large for c in table.columns)
 
     def _checked(self, lines: list[bytes], width: int) -> Batch | None:
@@ -346,6 +365,17 @@ _CLASSES_OF_KIND = {
 }
 
 
+def _joined(texts: list[str]) -> str:
+    """One concat_ws, or several inside another: a function takes a limited number of values."""
+    if len(texts) <= _MOST_ARGUMENTS:
+        return f"concat_ws(x'ff',{','.join(texts)})"
+    groups = [texts[n : n + _MOST_ARGUMENTS] for n in range(0, len(texts), _MOST_ARGUMENTS)]
+    return _joined([_joined(group) for group in groups])
+
+
+_MOST_ARGUMENTS = 100
+
+
 def _is_text(data: bytes) -> bool:
     """Whether all cells are Unicode, lone surrogates allowed."""
     try:
@@ -353,6 +383,15 @@ def _is_text(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+# What a text looks like that is not a date or time as the archive wants it.
+_OTHER_FORM = {
+    Kind.DATE: " OR date({c}) IS NOT {c}",
+    Kind.TIME: " OR time(substr({c},1,8)) IS NOT substr({c},1,8)",
+    Kind.TIMESTAMP: " OR {c} NOT GLOB '????-??-?? ??:??:??*'"
+    " OR datetime(substr({c},1,19)) IS NOT substr({c},1,19)",
+}
 
 
 class _Query:
@@ -369,9 +408,8 @@ class _Query:
         self._rest = f" FROM {self._relation.sql}"
         if condition:
             self._rest += " WHERE " + " AND ".join(condition)
-        order = self._relation.order or (self._relation.rowid if self._relation.has_rowid else "")
-        if order:
-            self._rest += f" ORDER BY {order}"
+        if self._relation.has_rowid:
+            self._rest += f" ORDER BY {self._relation.rowid}"
 
     def fast(self, careful: bool) -> str:
         """One text per row; ``careful`` about text that is too long to stay inline."""
@@ -388,7 +426,7 @@ class _Query:
             )
             for k, c in enumerate(self.table.columns)
         )
-        return f"SELECT CAST(concat_ws(x'ff',{','.join(texts)}) AS BLOB){self._rest}"
+        return f"SELECT CAST({_joined(list(texts))} AS BLOB){self._rest}"
 
     def slow(self, skip: int, rows: int) -> str:
         # Text comes as bytes, so that text which is not Unicode does not stop the reading; floats

@@ -43,7 +43,7 @@ class Relation:
     has_rowid: bool = False
     rowid: str = "rowid"
     where: str | None = None
-    order: str | None = None
+    private: bool = False  # in a temporary table, which only this connection sees
 
 
 @dataclass
@@ -56,13 +56,20 @@ class Catalogue:
     notes: list[str] = field(default_factory=list)
 
 
-def read_catalogue(db: apsw.Connection, path: Path, selection: Selection) -> Catalogue:
-    """Return the definitions of the file, reduced to what was selected."""
-    return _CatalogueReader(db, path, selection).read()
+def read_catalogue(
+    db: apsw.Connection, path: Path, selection: Selection, *, fill: bool = True
+) -> Catalogue:
+    """Return the definitions of the file, reduced to what was selected.
+
+    The rows of views, queries and reordered tables are put into temporary tables, since a query may
+    give other rows or another order each time it is asked; ``fill`` says whether to do that now.
+    """
+    return _CatalogueReader(db, path, selection, fill).read()
 
 
 class _CatalogueReader:
-    def __init__(self, db: apsw.Connection, path: Path, selection: Selection) -> None:
+    def __init__(self, db: apsw.Connection, path: Path, selection: Selection, fill: bool) -> None:
+        self._fill = fill
         self._db: Any = db  # rows of the catalogue have known types that apsw cannot tell
         self._path, self._selection = path, selection
         self._result = Catalogue()
@@ -112,6 +119,10 @@ class _CatalogueReader:
                 continue
             if self._kinds[name][0] == "shadow":
                 continue  # the virtual table above it shows the same data
+            if self._kinds[name][0] == "virtual" and self._columns_of.get(name):
+                self._result.notes.append(
+                    f"{name} is a virtual table; its rows were archived as those of an ordinary one"
+                )
             if not self._columns_of.get(name):
                 self._result.notes.append(
                     f"the virtual table {name} cannot be read here: its module is missing"
@@ -162,14 +173,31 @@ class _CatalogueReader:
     ) -> Relation:
         names = {row[1].lower() for row in info}
         rowid = next((word for word in ("rowid", "_rowid_", "oid") if word not in names), None)
-        order = self._selection.order_of("main", name)
-        return Relation(
+        relation = Relation(
             sql=f"main.{quoted(name)}",
             base=name,
-            has_rowid=has_rowid and rowid is not None and order is None,
+            has_rowid=has_rowid and rowid is not None,
             rowid=rowid or "rowid",
             where=self._selection.where_of("main", name),
-            order=order,
+        )
+        if self._selection.order_of("main", name) and self._selection.takes("main", name):
+            return self._filled(name, relation.sql)
+        return relation
+
+    def _filled(self, name: str, origin: str) -> Relation:
+        """Put rows into a temporary table, in their order."""
+        table = quoted(f"rows of {name}")
+        if self._fill:
+            where = self._selection.where_of("main", name)
+            order = self._selection.order_of("main", name)
+            rows = f"SELECT * FROM {origin}"
+            rows += f" WHERE ({where})" if where else ""
+            rows += f" ORDER BY {order}" if order else ""
+            self._db.execute(f"CREATE TEMP TABLE {table} AS {rows}")
+        names = {row[1].lower() for row in self._db.execute(f"PRAGMA temp.table_info({table})")}
+        rowid = next((word for word in ("rowid", "_rowid_", "oid") if word not in names), None)
+        return Relation(
+            f"temp.{table}", has_rowid=rowid is not None, rowid=rowid or "rowid", private=True
         )
 
     def _is_rowid(
@@ -329,7 +357,8 @@ class _CatalogueReader:
                     )
                 )
         for name, sql in self._selection.queries.items():
-            self._db.execute(f"CREATE TEMP VIEW {quoted(name)} AS {sql}")
+            # Between parentheses a second statement is a mistake, not something to run.
+            self._db.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT * FROM (\n{sql}\n)")
             extra.append(
                 self._made(name, f"temp.{quoted(name)}", f"The result of the query: {sql}")
             )
@@ -348,11 +377,7 @@ class _CatalogueReader:
     def _made(self, name: str, sql: str, description: str) -> Table:
         schema, _, view = sql.partition(".")
         info = list(self._db.execute(f"PRAGMA {schema}.table_xinfo({view})"))
-        relation = Relation(
-            sql,
-            where=self._selection.where_of("main", name),
-            order=self._selection.order_of("main", name),
-        )
+        relation = self._filled(name, sql)
         self._result.relations[name] = relation
         columns = tuple(self._columns(name, info, set(), relation))
         return Table(name, "", columns, description=description)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +16,8 @@ import apsw
 
 from muniment.databases.sqlite import connect_sqlite, translated
 from muniment.databases.sqlite_types import sqlite_type
-from muniment.errors import UsageError
-from muniment.files import settle
+from muniment.errors import DatabaseError, UsageError
+from muniment.files import refuse_losses, settle
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
 from muniment.sql.model import (
     Array,
@@ -38,6 +40,7 @@ from muniment.sql.types import Kind
 __all__ = ["SqliteTarget", "create_target"]
 
 # Control characters that stand for the bytes of structure while a batch is text.
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 _TO_TEXT = bytes.maketrans(CELL + ROW + NULL, b"\x1f\x1f\x1e")
 _CELL, _NULL = "\x1f", "\x1e"
 
@@ -49,18 +52,33 @@ def create_target(path: Path, *, replace: bool = False) -> Iterator[SqliteTarget
         raise UsageError(f"{path} exists already; choose another name or add --replace")
     if not path.parent.is_dir():
         raise UsageError(f"the folder {path.parent} does not exist; make it first")
-    partial = path.with_name(f".{path.name}.partial")
+    there = _tables_and_views(path) if path.exists() else set()
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)
     db = connect_sqlite(partial, write=True)
     try:
-        yield SqliteTarget(db, path)
+        yield SqliteTarget(db, path, there)
         db.close(True)
+        for rest in ("-wal", "-shm", "-journal"):  # of a file that is replaced: not of the new one
+            path.with_name(path.name + rest).unlink(missing_ok=True)
         settle(partial, path)
     except apsw.Error as error:
         raise translated(error, path) from error
     finally:
         db.close(True)
         partial.unlink(missing_ok=True)
+
+
+def _tables_and_views(path: Path) -> set[str]:
+    """The names in a database that is about to be replaced."""
+    db: Any = connect_sqlite(path)
+    try:
+        rows = db.execute(
+            "SELECT name FROM pragma_table_list WHERE schema='main' AND type<>'shadow'"
+        )
+        return {name for (name,) in rows if not name.startswith("sqlite_")}
+    finally:
+        db.close(True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +98,8 @@ def keep(batches: Iterable[Batch]) -> Batches:
 class SqliteTarget:
     """An SQLite file in the making."""
 
-    def __init__(self, db: apsw.Connection, path: Path) -> None:
-        self._db, self._path = db, path
+    def __init__(self, db: apsw.Connection, path: Path, there: set[str]) -> None:
+        self._db, self._path, self._there = db, path, there
         self.notes: list[str] = []
         self._later: list[tuple[str, str]] = []  # what it is, and the statement that makes it
 
@@ -90,7 +108,14 @@ class SqliteTarget:
         self._database = database
         self._same = (database.database_product or "").startswith("SQLite")
         self._prefixed = sum(bool(schema.tables) for schema in database.schemas) > 1
-        for pragma in ("journal_mode=OFF", "synchronous=OFF", "foreign_keys=OFF"):
+        coming = {
+            self._name(schema, name)
+            for schema in database.schemas
+            for name in (*(t.name for t in schema.tables), *(v.name for v in schema.views))
+        }
+        refuse_losses(self._path, self._there, coming)
+        # The file is new, so its journal stays empty; rolling back a refused definition needs one.
+        for pragma in ("journal_mode=MEMORY", "synchronous=OFF", "foreign_keys=OFF"):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
         self._db.execute("BEGIN")
         for schema, table in database.tables():
@@ -117,8 +142,12 @@ class SqliteTarget:
         rows = 0
         for piece in pieces:
             for batch in piece.batches:
-                self._db.executemany(insert, load(batch))
+                if _SURROGATE.search(batch.data):
+                    self._insert_as_bytes(insert, load(batch))
+                else:
+                    self._db.executemany(insert, load(batch))
                 rows += batch.rows
+        self._expect(schema, table, rows)
         return rows
 
     def finish(self, database: Database) -> None:
@@ -137,18 +166,45 @@ class SqliteTarget:
                 names = ", ".join(routine.name for routine in schema.routines)
                 self.notes.append(f"SQLite has no routines: {names} were left out")
         self._db.execute("COMMIT")
-        broken = self._db.execute(
-            'SELECT DISTINCT "table", parent FROM pragma_foreign_key_check'
-        ).fetchall()
-        for child, parent in broken:
-            self.notes.append(f"rows of {child} refer to rows that {parent} does not have")
+        self._check_foreign_keys()
         self._db.execute("PRAGMA synchronous=FULL").fetchall()
         with self._db:
             self._db.execute("PRAGMA user_version=0").fetchall()
 
-    def _run(self, statement: str) -> None:
-        """Run a statement that came with the archive."""
-        self._db.authorizer = _only_definitions
+    def _insert_as_bytes(self, insert: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Insert rows whose text has half of a surrogate pair: the driver takes it as bytes only."""
+        for row in rows:
+            odd = [isinstance(v, str) and not v.isascii() for v in row]
+            marks = ",".join("CAST(? AS TEXT)" if cast else "?" for cast in odd)
+            head = insert[: insert.rindex("(")]
+            values = tuple(
+                v.encode("utf-8", "surrogatepass") if cast else v
+                for v, cast in zip(row, odd, strict=True)
+            )
+            self._db.execute(f"{head}({marks})", values)
+
+    def _check_foreign_keys(self) -> None:
+        sql = 'SELECT DISTINCT "table", parent FROM pragma_foreign_key_check'
+        try:
+            for child, parent in self._db.execute(sql).fetchall():
+                self.notes.append(f"rows of {child} refer to rows that {parent} does not have")
+        except apsw.SQLError as error:
+            self.notes.append(f"the foreign keys could not be checked: SQLite says: {error}")
+
+    def _expect(self, schema: Schema, table: Table, rows: int) -> None:
+        """Make sure that no definition that came with the archive has swallowed rows."""
+        db: Any = self._db
+        name = self._name(schema, table.name)
+        ((stored,),) = db.execute(f"SELECT count(*) FROM {quoted(name)}").fetchall()
+        if stored != rows:
+            raise DatabaseError(
+                f"{schema.name}.{table.name} has {rows} rows, but its own definition lets SQLite "
+                f"keep only {stored}; restore it with --no-constraints"
+            )
+
+    def _run(self, statement: str, allowed: frozenset[int] | None = None) -> None:
+        """Run a statement that came with the archive; it may define, and do nothing else."""
+        self._db.authorizer = partial(_only_definitions, allowed or _DEFINING)
         try:
             self._db.execute(statement).fetchall()
         finally:
@@ -163,7 +219,7 @@ class SqliteTarget:
         known = original and original.product == "SQLite" and self._same and not self._prefixed
         if original and known and self._create_original(table, original.statements):
             return
-        self._db.execute(self._statement(schema, table))
+        self._run(self._statement(schema, table), _TABLE_ONLY)
         for trigger in table.triggers:
             self.notes.append(f"the trigger {trigger.name} of {table.name} was left out")
 
@@ -174,7 +230,7 @@ class SqliteTarget:
             return False
         try:
             with self._db:
-                self._run(first)
+                self._run(first, _TABLE_ONLY)
                 made = [
                     row[1] for row in self._db.execute(f"PRAGMA table_xinfo({quoted(table.name)})")
                 ]
@@ -241,6 +297,7 @@ class SqliteTarget:
             self._run(f"CREATE VIEW {quoted(self._name(schema, name))} ({columns}) AS {query}")
             self._db.execute(f"SELECT 1 FROM {quoted(self._name(schema, name))} LIMIT 0").fetchall()
         except apsw.Error as error:
+            self._db.execute(f"DROP VIEW IF EXISTS {quoted(self._name(schema, name))}")
             self.notes.append(f"the view {name} was left out: {error}")
 
     def _insert(self, schema: Schema, table: Table, kept: list[int]) -> str:
@@ -249,11 +306,26 @@ class SqliteTarget:
         return f"INSERT INTO {quoted(self._name(schema, table.name))} ({columns}) VALUES ({marks})"
 
 
+_CLAUSES = frozenset(
+    (
+        "AS",
+        "CHECK",
+        "COLLATE",
+        "CONSTRAINT",
+        "DEFAULT",
+        "GENERATED",
+        "NOT",
+        "PRIMARY",
+        "REFERENCES",
+        "UNIQUE",
+    )
+)
+
+
 def _plain_declaration(declared: str) -> bool:
     """Whether a declaration can stand in SQL as it is: words and numbers in parentheses."""
-    return all(c.isalnum() or c in " _(),." for c in declared) and declared.count(
-        "("
-    ) == declared.count(")")
+    plain = re.fullmatch(r"[\w ]+(?:\(\s*\d+\s*(?:,\s*\d+\s*)?\)[\w ]*)?", declared)
+    return plain is not None and not _CLAUSES.intersection(declared.upper().split())
 
 
 class _Loader:
@@ -381,16 +453,23 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(map(quoted, names))
 
 
-_DEFINING = {
+_DEFINING = frozenset({
     apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_CREATE_TRIGGER,
     apsw.SQLITE_CREATE_VIEW, apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION,
     apsw.SQLITE_REINDEX, apsw.SQLITE_RECURSIVE,
-}  # fmt: skip
+})  # fmt: skip
+# What makes a table and its keys; no query, which could run for ever, and no trigger.
+_TABLE_ONLY = frozenset({
+    apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION,
+    apsw.SQLITE_REINDEX,
+})  # fmt: skip
 _WRITING = {apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE}
 
 
-def _only_definitions(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+def _only_definitions(
+    allowed: frozenset[int], action: int, first: str | None, second: str | None, *_: str | None
+) -> int:
     """What an archive says must define things and nothing else: no other files, no other data."""
-    defining = action in _DEFINING and second != "load_extension"
+    defining = action in allowed and second != "load_extension"
     catalogue = action in _WRITING and (first or "").startswith("sqlite_")
     return apsw.SQLITE_OK if defining or catalogue else apsw.SQLITE_DENY

@@ -117,7 +117,7 @@ def unescape_text(text: bytes) -> bytes:
 def _reference(match: re.Match[bytes]) -> bytes:
     if match[3]:
         return _NAMED[match[3]]
-    return _character(int(match[1], 16) if match[1] else int(match[2]))
+    return _xml_character(match[1], 16) if match[1] else _xml_character(match[2], 10)
 
 
 def _unescape_match(match: re.Match[bytes]) -> bytes:
@@ -126,6 +126,15 @@ def _unescape_match(match: re.Match[bytes]) -> bytes:
 
 def _character(code: int) -> bytes:
     return chr(code).encode("utf-8", "surrogatepass")
+
+
+def _xml_character(digits: bytes, base: int) -> bytes:
+    """A character by its number, if XML allows it there."""
+    code = int(digits, base) if len(digits) <= 8 else 0
+    allowed = code in (9, 10, 13) or 0x20 <= code <= 0xD7FF or 0xE000 <= code <= 0xFFFD
+    if not allowed and not 0x10000 <= code <= 0x10FFFF:
+        raise ValueError(f"a reference to the character {code}, which XML does not allow")
+    return chr(code).encode()
 
 
 def _join_surrogates(match: re.Match[bytes]) -> bytes:

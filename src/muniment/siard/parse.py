@@ -32,6 +32,8 @@ _OTHER_ENCODING = re.compile(rb"encoding\s*=\s*[\"'](?!utf-8)", re.IGNORECASE)
 _HEAD_LIMIT = 1 << 16
 RUN_SIZE = 1 << 20
 _SLICE = 3 << 14
+_HEX = re.compile(rb"(?:(?:(?:[0-9A-F]{2})*+|\xfe)\xff)*+")
+_MOST_PARTS = 1_000_000  # of an array; a larger number is an attack, or a mistake
 _USUAL = b"\t\n\r" + bytes(range(32, 128))
 
 
@@ -188,6 +190,8 @@ class RowReader:
 
     def _fast(self, xml: bytes) -> Batch | None:
         """Return the batch if the proof holds, else None."""
+        if b"\r" in xml:  # XML knows one kind of line end
+            xml = xml.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         unusual = xml.translate(None, _USUAL)
         if unusual:
             try:
@@ -202,6 +206,8 @@ class RowReader:
         if not rows and self._row is not self._spaced:
             self._row = self._spaced
             rows = self._row.findall(text)
+        if not rows:
+            return Batch(b"", 0) if not xml.strip() else None
         # Each row and each cell that is there has two tags; what is missing from their full number
         # must be the cells that are NULL, no more and no less.
         missing, odd = divmod(2 * len(rows) * (width + 1) - xml.count(b"<"), 2)
@@ -220,14 +226,19 @@ class RowReader:
             data = unescape_cells(data.replace(_EMPTY, b"") if self._empties else data)
         except ValueError:
             return None
-        return Batch(self._upper_hex(data) if self._hex else data, len(rows))
+        if self._hex:
+            data = self._upper_hex(data)
+        return Batch(data, len(rows)) if data else None
 
     def _upper_hex(self, data: bytes) -> bytes:
         width = len(self._shapes)
         cells = data.replace(ROW, CELL).split(CELL)
         cells.pop()
         for k in self._hex:
-            cells[k::width] = CELL.join(cells[k::width]).upper().split(CELL)
+            column = CELL.join(cells[k::width]).upper()
+            if not _HEX.fullmatch(column + CELL):
+                return b""  # not hex: the exact parser will say where
+            cells[k::width] = column.split(CELL)
         rows = zip(*[iter(cells)] * width, strict=True)
         return b"".join([CELL.join(row) + ROW for row in rows])
 
@@ -255,7 +266,7 @@ class _ExactParser:
     def __init__(self, where: str, shapes: Sequence[Shape], offset: int = 0) -> None:
         self._where, self._shapes, self._offset = where, shapes, offset
         self._rows: list[bytes] = []
-        self._row: list[bytes] = []
+        self._cells: dict[int, bytes] = {}
         # One frame per open element below <row>: shape, text so far, parts so far, attributes.
         self._open: list[_Frame] = []
         self._depth = 0
@@ -288,16 +299,18 @@ class _ExactParser:
         if self._depth == 2:
             if local != "row":
                 raise self._unexpected(name)
-            self._row = [NULL] * len(self._shapes)
+            self._cells = {}
         elif self._depth > 2:
             shape = self._shape_of(local, name)
             self._open.append(_Frame(local, shape, attributes))
 
     def _shape_of(self, local: str, name: str) -> Shape:
         """Find what <c3>, <u2> or <a1> stands for under the element that is open now."""
-        if not local[1:].isdecimal() or local[0] not in "cua":
+        if not local[1:].isdecimal() or local[0] not in "cua" or len(local) > 8:
             raise self._unexpected(name)
         number = int(local[1:])
+        if number > _MOST_PARTS:
+            raise self._unexpected(name)
         parent = self._open[-1].shape if self._open else None
         if parent is None and local[0] == "c" and 1 <= number <= len(self._shapes):
             return self._shapes[number - 1]
@@ -314,15 +327,28 @@ class _ExactParser:
     def _end(self, name: str) -> None:
         self._depth -= 1
         if self._depth == 1:
-            self._rows.append(CELL.join(self._row) + ROW)
+            row = (self._cells.get(k, NULL) for k in range(1, len(self._shapes) + 1))
+            self._rows.append(CELL.join(row) + ROW)
         elif self._depth > 1:
             column = int(self._open[0].local[1:])
             frame = self._open.pop()
-            number, cell = int(frame.local[1:]), frame.cell(column)
+            number, cell = int(frame.local[1:]), self._cell(frame, column, name)
             if self._open:
-                self._open[-1].parts[number] = cell
+                self._put(self._open[-1].parts, number, cell, name)
             else:
-                self._row[number - 1] = cell
+                self._put(self._cells, number, cell, name)
+
+    def _put(self, parts: dict[int, bytes], number: int, cell: bytes, name: str) -> None:
+        if number in parts:
+            raise self._unexpected(name)  # a second value would push out the first
+        parts[number] = cell
+
+    def _cell(self, frame: _Frame, column: int, name: str) -> bytes:
+        try:
+            return frame.cell(column)
+        except ValueError as error:
+            position = self._offset + self._parser.CurrentByteIndex
+            raise SiardError(f"{self._where}: <{name}> at byte {position}: {error}") from error
 
     def _unexpected(self, name: str) -> SiardError:
         position = self._offset + self._parser.CurrentByteIndex
@@ -356,5 +382,7 @@ def _leaf(shape: Leaf, text: str) -> bytes:
     if in_utc(shape):
         return cell.strip().removesuffix(b"Z")
     if shape.type.kind is Kind.BINARY:
-        return cell.strip().upper()
+        cell = cell.strip().upper()
+        bytes.fromhex(cell.decode("ascii", "replace"))  # raises ValueError if it is not hex
+        return cell
     return cell

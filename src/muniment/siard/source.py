@@ -99,6 +99,10 @@ class SiardSource:
         """Open a large object; its digest is checked when its end is read."""
         return self._lobs.open(table, reference)
 
+    def count(self, schema: Schema, table: Table) -> int:
+        """How many rows the metadata says that a table has (P_4.3-10)."""
+        return table.rows
+
     def opener(self) -> _Opener:
         """Return how a worker process opens this archive."""
         return _Opener(self.path)

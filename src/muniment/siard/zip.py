@@ -71,9 +71,8 @@ class ZipWriter:
     def __init__(self, stream: BinaryIO, day: date, compression: str, digests: tuple[str, ...]):
         self._stream = stream
         self._compression = compression
-        self._stamp = (
-            ((day.year - 1980) << 9 | day.month << 5 | day.day) if day.year >= 1980 else 33
-        )
+        year = min(max(day.year, 1980), 2107)  # what a ZIP file can say
+        self._stamp = (year - 1980) << 9 | day.month << 5 | day.day
         self._digests = {
             name: hashlib.new(_hash_name(name), usedforsecurity=False) for name in digests
         }
@@ -241,11 +240,16 @@ class ZipReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if path.exists() and not path.is_file():
+            raise SiardError(f"{path} is not a file")
         try:
             with ZipFile(path) as directory:
-                self._members = {info.filename: info for info in directory.infolist()}
+                entries = directory.infolist()
+                self._members = {info.filename: info for info in entries}
         except (BadZipFile, struct.error, ValueError, NotImplementedError) as error:
             raise SiardError(_not_zip(path)) from error
+        if len(self._members) != len(entries):
+            raise SiardError(f"{path} has two entries of one name; nobody can say which one counts")
 
     def names(self) -> list[str]:
         """The names of all entries, in the order of the central directory."""

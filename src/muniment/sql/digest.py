@@ -17,6 +17,8 @@ from typing import BinaryIO
 
 from muniment.sql.batch import (
     CELL,
+    CLOSE,
+    ITEM,
     NULL,
     OPEN,
     REF,
@@ -43,18 +45,16 @@ class Canonical:
     def __init__(self, shapes: Sequence[Shape], open_lob: Open) -> None:
         self._width = len(shapes)
         self._open = open_lob
-        self._large = [
-            (k, shape.type.kind is Kind.BINARY)
-            for k, shape in enumerate(shapes)
-            if isinstance(shape, Leaf) and shape.type.large
-        ]
+        leaves = [s.type if isinstance(s, Leaf) else None for s in shapes]
+        self._large = any(type_ is not None and type_.large for type_ in leaves)
+        self._binary = [type_ is not None and type_.kind is Kind.BINARY for type_ in leaves]
 
     def __call__(self, batch: Batch) -> Batch:
-        """Return the batch with no value longer than LARGE octets in its large columns."""
-        if not self._large or (REF not in batch.data and not self._any_long(batch)):
+        """Return the batch with no value longer than LARGE octets, and no reference."""
+        if REF not in batch.data and not (self._large and self._any_long(batch)):
             return batch
         cells = cells_of(batch)
-        for k, binary in self._large:
+        for k, binary in enumerate(self._binary):
             cells[k :: self._width] = [self._cell(c, binary) for c in cells[k :: self._width]]
         rows = zip(*[iter(cells)] * self._width, strict=True)
         return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
@@ -65,6 +65,10 @@ class Canonical:
     def _cell(self, cell: bytes, binary: bool) -> bytes:
         if cell.startswith(REF):
             return self._stored(cell[1:], binary)
+        if cell.startswith(OPEN):
+            if REF not in cell:
+                return cell
+            return OPEN + b"".join(self._cell(p, False) + ITEM for p in parts_of(cell)) + CLOSE
         if len(cell) <= LARGE:
             return cell
         value = bytes.fromhex(cell.decode()) if binary else cell

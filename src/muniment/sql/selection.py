@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from muniment.errors import UsageError
 from muniment.sql.model import Database, Schema, Table
+from muniment.sql.original import join_original, split_original
 
 __all__ = ["Selection"]
 
@@ -67,12 +68,17 @@ class Selection:
         """Refuse names that match nothing: a misspelt table must not vanish in silence."""
         tables = [(s.name, t.name) for s, t in database.tables()]
         known = tables + list(views)
-        for pattern in (*self.tables, *self.exclude, *self.columns, *self.where, *self.order):
+        for pattern in (*self.tables, *self.columns, *self.where, *self.order):
             if not any(_matches((pattern,), *name) for name in known):
                 raise UsageError(f"no table matches {pattern!r}; there are: {_list(tables)}")
         for pattern in self.views:
             if not any(_matches((pattern,), *name) for name in views):
                 raise UsageError(f"no view matches {pattern!r}; there are: {_list(views)}")
+        columns = [f"{s.name}.{t.name}.{c.name}" for s, t in database.tables() for c in t.columns]
+        for pattern in self.as_text:
+            if not any(fnmatchcase(c, pattern) or fnmatchcase(c, f"*.{pattern}") for c in columns):
+                if not self.queries and not self.views:  # whose columns are not known yet
+                    raise UsageError(f"no column matches {pattern!r}; write SCHEMA.TABLE.COLUMN")
         for pattern in self.schemas:
             if not any(fnmatchcase(s.name, pattern) for s in database.schemas):
                 names = ", ".join(s.name for s in database.schemas)
@@ -120,7 +126,10 @@ class Selection:
         if condition:
             # An archive that holds part of a table has to say so to those who come later.
             note = f"Only the rows where {condition} were archived."
-            table = replace(table, description=_append(table.description, note))
+            words, original = split_original(table.description)
+            words = _append(words, note)
+            words = join_original(words, original) if original else words
+            table = replace(table, description=words)
         return table
 
 

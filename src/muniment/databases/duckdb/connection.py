@@ -57,6 +57,7 @@ def connect(path: Path, *, read_only: bool) -> Connection:
                 raise DatabaseError(sentence.format(path=path)) from error
         raise DatabaseError(f"{path} cannot be opened: {first_line(error)}") from error
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET enable_progress_bar = false")
     return connection
 
 

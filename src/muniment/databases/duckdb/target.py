@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -21,6 +21,7 @@ from muniment.databases.duckdb.connection import (
     connect,
     first_line,
     is_one_create,
+    rows,
     translated,
 )
 from muniment.databases.duckdb.pieces import DuckdbEncoder, DuckdbPiece, arrow_tables
@@ -45,7 +46,7 @@ from muniment.databases.duckdb.types import (
     quote_text,
 )
 from muniment.errors import DatabaseError, UsageError
-from muniment.files import refuse_existing, settle
+from muniment.files import refuse_existing, refuse_losses, settle
 from muniment.sql.model import (
     Column,
     Database,
@@ -74,10 +75,12 @@ def create_target(path: Path, replace: bool = False) -> Iterator[DuckdbTarget]:
         raise UsageError(f"{path} exists; choose another name or add --replace")
     if not path.exists():
         refuse_existing(path)
+    there = _tables_and_views(path) if path.exists() else set()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     staged = path.with_name(f"{partial.name}.{_STAGED}")
     try:
         target = DuckdbTarget(partial, staged)
+        target.replaced = path, there
         try:
             yield target
         finally:
@@ -94,6 +97,18 @@ def create_target(path: Path, replace: bool = False) -> Iterator[DuckdbTarget]:
             _log(rest).unlink(missing_ok=True)
 
 
+def _tables_and_views(path: Path) -> set[str]:
+    """The names in a database that is about to be replaced."""
+    with closing(connect(path, read_only=True)) as connection:
+        return {row["name"] for row in rows(connection, _NAMES)}
+
+
+_NAMES = (
+    "SELECT schema_name || '.' || table_name AS name FROM duckdb_tables() WHERE NOT internal"
+    " UNION ALL SELECT schema_name || '.' || view_name FROM duckdb_views() WHERE NOT internal"
+)
+
+
 def _log(path: Path) -> Path:
     """DuckDB's write-ahead log of a file."""
     return path.with_name(f"{path.name}.wal")
@@ -108,6 +123,7 @@ class DuckdbTarget:
     def __init__(self, path: Path, staged: Path) -> None:
         self.notes: list[str] = []
         self.finished = False
+        self.replaced: tuple[Path, set[str]] | None = None  # the old file, and what it holds
         self._tables: dict[tuple[str, str], NewTable] = {}
         self._made: set[str] = set()
         self._same_product = False
@@ -121,6 +137,13 @@ class DuckdbTarget:
     def define(self, database: Database) -> None:
         """Make schemas, types, sequences and tables, as yet without keys."""
         self._same_product = (database.database_product or "").startswith("DuckDB")
+        if self.replaced is not None:
+            coming = {
+                f"{schema.name}.{name}"
+                for schema in database.schemas
+                for name in (*(t.name for t in schema.tables), *(v.name for v in schema.views))
+            }
+            refuse_losses(*self.replaced, coming)
         for schema in database.schemas:
             self._run(f"CREATE SCHEMA IF NOT EXISTS {quote(schema.name)}", f"schema {schema.name}")
             self._run(f"CREATE SCHEMA IF NOT EXISTS {_STAGED}.{quote(schema.name)}", "a schema")

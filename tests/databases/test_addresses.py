@@ -1,0 +1,51 @@
+"""URLs of databases: what they lead to, and what people are told when they lead nowhere."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from muniment.databases import is_url, open_source, open_target, redact
+from muniment.errors import MissingDriver, UsageError
+
+
+def test_a_missing_driver_names_the_extra_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [n for n in sys.modules if n.startswith("muniment.databases.duckdb")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(MissingDriver, match=r"pip install 'muniment\[duckdb\]'"):
+        open_target(f"duckdb:///{tmp_path / 'x.duckdb'}")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:secret@host:5432/db", "postgresql://me@host:5432/db"),
+        ("mysql://me:p%40ss@host/db?ssl=1", "mysql://me@host/db?ssl=1"),
+        ("sqlite:///shop.db", "sqlite:///shop.db"),
+        ("duckdb:////data/a.duckdb", "duckdb:////data/a.duckdb"),
+        ("no url at all", "no url at all"),
+    ],
+)
+def test_passwords_are_never_shown(url: str, shown: str) -> None:
+    assert redact(url) == shown
+
+
+@pytest.mark.parametrize(
+    "url", ["oracle://h/d", "sqlite:shop.db", "shop.db", "postgresql://u:pw@h/d"]
+)
+def test_unknown_addresses_are_refused_without_the_password(url: str) -> None:
+    with pytest.raises(UsageError, match="not a database URL") as caught:
+        open_source(url)
+    assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "yes"), [("sqlite:///a", True), ("C:/a.siard", False), ("a.siard", False)]
+)
+def test_urls_are_told_from_files(text: str, yes: bool) -> None:
+    assert is_url(text) is yes
