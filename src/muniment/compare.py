@@ -68,6 +68,7 @@ class _Read:
     schema: Schema
     table: Table
     normal: Normal
+    ordered: bool = True  # with the ordered digest
     plain: bool = False  # small batches as they are, with their content digest; no large values
 
 
@@ -76,12 +77,21 @@ class _NotPlain(Exception):
 
 
 def compare(
-    a: str, b: str, *, jobs: int = 0, progress: Callable[[Progress], None] = lambda _: None
+    a: str,
+    b: str,
+    *,
+    jobs: int = 0,
+    ordered: bool | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
 ) -> Comparison:
-    """Compare two databases or SIARD files, in any combination."""
+    """Compare two databases or SIARD files, in any combination.
+
+    ``ordered`` digests (siard-digest-1) take about as long as all the rest; None means only where
+    the smaller side is so small that nobody will notice.
+    """
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
-        return _turned(_compare(b, a, jobs, progress))
-    return _compare(a, b, jobs, progress)
+        return _turned(_compare(b, a, jobs, ordered, progress))
+    return _compare(a, b, jobs, ordered, progress)
 
 
 def _turned(found: Comparison) -> Comparison:
@@ -94,11 +104,15 @@ def _turned(found: Comparison) -> Comparison:
     )
 
 
-def _compare(a: str, b: str, jobs: int, progress: Callable[[Progress], None]) -> Comparison:
+def _compare(
+    a: str, b: str, jobs: int, ordered: bool | None, progress: Callable[[Progress], None]
+) -> Comparison:
     with ExitStack() as stack:
         left, right = (stack.enter_context(_open(name)) for name in (a, b))
         first, second = left.describe(), right.describe()
-        side = stack.enter_context(_side(left, min(left.size(), right.size()), jobs))
+        size = min(left.size(), right.size())
+        ordered = size < _WORTH_A_PROCESS if ordered is None else ordered
+        side = stack.enter_context(_side(left, size, jobs))
         differences = list(compare_definitions(first, second))
         tables = []
         for pair in matched_tables(first, second):
@@ -108,7 +122,7 @@ def _compare(a: str, b: str, jobs: int, progress: Callable[[Progress], None]) ->
                     tables[-1] = replace(tables[-1], rows=tables[-1].rows[::-1])
                 continue
             a_forms, b_forms = normal_forms(first, second, pair.a, pair.b)
-            reads = _Read(*pair.a, a_forms), _Read(*pair.b, b_forms)
+            reads = _Read(*pair.a, a_forms, ordered), _Read(*pair.b, b_forms, ordered)
             work = _TableComparer(side, right, second, *reads)
             result, found = work.run(progress)
             tables.append(result)
@@ -151,7 +165,8 @@ class _TableComparer:
         if same_head and (result := self._predicted(progress)) is not None:
             return result, []
         self._stream = self._side.read(self._a)
-        reader = _Reader(self._right, self._database, self._b, ordered=not same_head)
+        apart = self._b.ordered and not same_head
+        reader = _Reader(self._right, self._database, self._b, ordered=apart)
         shared = ContentDigest()
         batches = reader.batches()
         differing: Batch | None = None
@@ -179,13 +194,14 @@ class _TableComparer:
         schema, table = self._b.schema, self._b.table
         xml = _Expected(self._right.rows_xml(schema, table))
         writer = RowWriter("", table.columns, shapes)
-        ordered = OrderedDigest(table.columns, shapes, _no_lob)
+        ordered = OrderedDigest(table.columns, shapes, _no_lob) if self._b.ordered else None
         stream, rows = self._side.read(replace(self._a, plain=True)), 0
         try:
             for data in stream:
                 batch = Batch(data, data.count(ROW))
                 xml.expect(writer(batch, trusted=True))
-                ordered.update(batch)
+                if ordered:
+                    ordered.update(batch)
                 rows += batch.rows
                 progress(Progress(schema.name, table.name, rows, table.rows or None, 0))
             xml.expect(b"</table>\n")
@@ -194,7 +210,7 @@ class _TableComparer:
             for _ in stream:  # what the other process has still to say
                 pass
             return None
-        digest, digest1 = self._side.outcome or "", ordered.hexdigest()
+        digest, digest1 = self._side.outcome or "", ordered.hexdigest() if ordered else None
         return self._result((rows, rows), (digest, digest), (digest1, digest1))
 
     def _next_is(self, data: bytes) -> bool:
@@ -242,6 +258,8 @@ class _TableComparer:
         return result, list(self._find(shared.rows, left, right))
 
     def _ordered_again(self) -> str | None:
+        if not self._b.ordered:
+            return None
         reader = _Reader(self._right, self._database, self._b, ordered=True)
         for _ in reader.batches():
             pass
@@ -350,7 +368,7 @@ class _Expected:
                 raise _NotPlain
             self._held = self._held[self._at :] + more
             self._at, end = 0, len(data)
-        if self._held[self._at : end] != data:
+        if not self._held.startswith(data, self._at):
             raise _NotPlain
         self._at = end
 
@@ -402,7 +420,7 @@ class _Side:
         if read.plain:
             yield from self._read_plain(read)
             return
-        reader = _Reader(self._source, self._source.describe(), read, ordered=True)
+        reader = _Reader(self._source, self._source.describe(), read, ordered=read.ordered)
         held: list[bytes] = []
         size = 0
         for batch in reader.batches():

@@ -314,11 +314,11 @@ def test_the_position_of_damage_counts_from_the_start_of_the_file() -> None:
 
 def test_runs_cut_large_files_at_row_ends() -> None:
     row = b"<row><c1>" + b"x" * 500 + b"</c1></row>\n"
-    document = HEAD + row * 5000 + TAIL
+    document = HEAD + row * 20000 + TAIL
     chunks = [document[i : i + 65536] for i in range(0, len(document), 65536)]
     found = list(runs(chunks, "t"))
     assert len(found) > 1
-    assert b"".join(run.xml for run in found).strip() == (row * 5000).strip()
+    assert b"".join(run.xml for run in found).strip() == (row * 20000).strip()
     assert all(isinstance(run, Run) and document[run.offset :].startswith(run.xml) for run in found)
 
 

@@ -172,7 +172,7 @@ class SqliteTarget:
             self._db.execute("PRAGMA user_version=0").fetchall()
 
     def _insert_as_bytes(self, insert: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Insert rows whose text has half of a surrogate pair: the driver takes it as bytes only."""
+        """Insert rows whose text has half of a surrogate pair; the driver wants it as bytes."""
         for row in rows:
             odd = [isinstance(v, str) and not v.isascii() for v in row]
             marks = ",".join("CAST(? AS TEXT)" if cast else "?" for cast in odd)

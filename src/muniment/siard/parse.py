@@ -30,7 +30,7 @@ _HEAD = re.compile(
 )
 _OTHER_ENCODING = re.compile(rb"encoding\s*=\s*[\"'](?!utf-8)", re.IGNORECASE)
 _HEAD_LIMIT = 1 << 16
-RUN_SIZE = 1 << 20
+RUN_SIZE = 4 << 20
 _SLICE = 3 << 14
 _HEX = re.compile(rb"(?:(?:(?:[0-9A-F]{2})*+|\xfe)\xff)*+")
 _MOST_PARTS = 1_000_000  # of an array; a larger number is an attack, or a mistake
@@ -50,7 +50,7 @@ class Run:
 
 
 def runs(chunks: Iterable[bytes], where: str) -> Iterator[Run]:
-    """Cut a table file into runs of whole rows of about a megabyte.
+    """Cut a table file into runs of whole rows of a few megabytes.
 
     A file that cannot be cut by looking for ``</row>`` (see RowReader) comes in pieces marked
     ``whole``, to be fed to one exact parser in order.

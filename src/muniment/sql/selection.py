@@ -74,15 +74,16 @@ class Selection:
         for pattern in self.views:
             if not any(_matches((pattern,), *name) for name in views):
                 raise UsageError(f"no view matches {pattern!r}; there are: {_list(views)}")
-        columns = [f"{s.name}.{t.name}.{c.name}" for s, t in database.tables() for c in t.columns]
-        for pattern in self.as_text:
-            if not any(fnmatchcase(c, pattern) or fnmatchcase(c, f"*.{pattern}") for c in columns):
-                if not self.queries and not self.views:  # whose columns are not known yet
-                    raise UsageError(f"no column matches {pattern!r}; write SCHEMA.TABLE.COLUMN")
         for pattern in self.schemas:
             if not any(fnmatchcase(s.name, pattern) for s in database.schemas):
                 names = ", ".join(s.name for s in database.schemas)
                 raise UsageError(f"no schema matches {pattern!r}; there are: {names}")
+        columns = [f"{s.name}.{t.name}.{c.name}" for s, t in database.tables() for c in t.columns]
+        if self.queries or self.views:
+            return  # whose columns are not known yet
+        for pattern in self.as_text:
+            if not any(fnmatchcase(c, pattern) or fnmatchcase(c, f"*.{pattern}") for c in columns):
+                raise UsageError(f"no column matches {pattern!r}; write SCHEMA.TABLE.COLUMN")
 
     def prune(self, database: Database) -> Database:
         """Return the database without what was not chosen, and without keys into it."""
