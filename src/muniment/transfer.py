@@ -176,7 +176,7 @@ def copy(
 def _refuse_lost_rows(source: Source, schema: Schema, table: Table, rows: int) -> None:
     """Stop if a source that can count has other rows than those that were read."""
     count = getattr(source, "count", None)
-    counted = count(schema, table) if count else None
+    counted = count(schema, table, rows) if count else None
     if counted is not None and counted != rows:
         raise DamagedSource(f"{schema.name}.{table.name}", rows, counted)
 

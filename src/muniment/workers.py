@@ -28,7 +28,7 @@ __all__ = ["Task", "Workers", "deaf_children", "default_jobs", "start_workers"]
 
 Task = tuple[Schema, Table, Part | list[Batch], Encoder]
 
-_AHEAD = 3  # tasks under way per worker, the one it works on included
+_AHEAD = 2  # tasks under way per worker, the one it works on included
 
 
 def default_jobs() -> int:

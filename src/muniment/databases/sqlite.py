@@ -227,11 +227,13 @@ class SqliteSource:
                 return replace(table, columns=tuple(columns))
         return None
 
-    def count(self, schema: Schema, table: Table) -> int | None:
-        """How many rows a table has, counted another way than they are read; None if unknown."""
+    def count(self, schema: Schema, table: Table, read: int) -> int | None:
+        """How many rows a table has, counted another way than they were read; None if unknown."""
         relation = self._relation(table)
         if relation.where or relation.base is None:
             return None
+        if read == table.rows:  # as many as there are numbers from the first rowid to the last
+            return read
         try:
             ((rows,),) = self._db.execute(f"SELECT count(*) FROM {relation.sql}").fetchall()
         except apsw.Error as error:

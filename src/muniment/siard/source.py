@@ -99,7 +99,7 @@ class SiardSource:
         """Open a large object; its digest is checked when its end is read."""
         return self._lobs.open(table, reference)
 
-    def count(self, schema: Schema, table: Table) -> int:
+    def count(self, schema: Schema, table: Table, read: int) -> int:
         """How many rows the metadata says that a table has (P_4.3-10)."""
         return table.rows
 

@@ -48,6 +48,8 @@ def connect(path: Path, *, read_only: bool) -> Connection:
         "python_enable_replacements": "false",  # a name in a query is never a Python variable
         "threads": "1",
     }
+    # What is read or loaded passes through once: a large cache would only fill the memory.
+    settings["memory_limit"] = "64MB" if read_only else "100MB"
     try:
         connection = duckdb.connect(str(path), read_only=read_only, config=settings)
     except duckdb.Error as error:
@@ -74,7 +76,11 @@ def rows(connection: Connection, sql: str, *parameters: object) -> list[dict[str
     """Return the rows of a small query, by column name."""
     cursor = connection.cursor()
     with translated("a query"):
-        cursor.execute(sql, list(parameters))
+        try:
+            cursor.execute(sql, list(parameters))
+        except duckdb.OutOfMemoryException:  # a value larger than the small cache
+            cursor.execute("RESET memory_limit")
+            cursor.execute(sql, list(parameters))
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

@@ -24,6 +24,7 @@ __all__ = ["DuckdbEncoder", "DuckdbPiece", "arrow_tables"]
 _CHUNK_ROWS = 122_880  # one row group
 _CHUNK_BYTES = 1 << 25
 _GROUP_BYTES = 1 << 20  # what is split at once
+pa.set_memory_pool(pa.system_memory_pool())  # gives memory back where the others keep it
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 
 

@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -116,13 +117,24 @@ class DuckdbSource:
         if order := self._selection.order_of(schema.name, table.name):
             sql += f" ORDER BY {order}{', rowid' if has_rowid else ''}"
         size = _FETCH_ROWS if has_rowid else _FETCH_UNBOUNDED_ROWS
+        done = 0
         with translated(f"to read {schema.name}.{table.name}"):
-            cursor = self._connection.cursor()  # of its own: several tables may be read at once
-            relation = cursor.sql(sql)
-            # Before DuckDB 1.5 the method had another name.
-            read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
-            for record_batch in read(size):
-                yield from _batches(record_batch)
+            try:
+                for batch in self._read(sql, size):
+                    yield batch
+                    done += batch.rows
+            except duckdb.OutOfMemoryException:
+                # A value larger than the small cache: once more with room, from where it stopped.
+                self._connection.execute("RESET memory_limit")
+                for batch in self._read(sql, size):
+                    if done <= 0:
+                        yield batch
+                    done -= batch.rows
+
+    def _read(self, sql: str, size: int) -> Iterator[Batch]:
+        cursor = self._connection.cursor()  # of its own: several tables may be read at once
+        for record_batch in cursor.sql(sql).to_arrow_reader(size):
+            yield from _batches(record_batch)
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
         """Open the value behind a REF cell: raw bytes, or text in UTF-8."""

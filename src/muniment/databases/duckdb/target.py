@@ -65,6 +65,7 @@ from muniment.sql.types import Kind
 __all__ = ["DuckdbTarget", "create_target"]
 
 _STAGED = "staged"
+_LARGE = 1 << 26  # bytes at once, which only large objects come to; they need room
 _LONGEST_CHAIN = 1000  # of rows that refer to rows of the same table
 
 
@@ -162,7 +163,7 @@ class DuckdbTarget:
     def write(
         self, schema: Schema, table: Table, pieces: Iterable[DuckdbPiece], open_lob: OpenLob
     ) -> int:
-        """Insert a table's rows in one transaction."""
+        """Insert a table's rows; the file is nobody's before it is complete, so no transaction."""
         made = self._tables[schema.name, table.name]
         place = f"{_STAGED}.{made.place}" if made.is_staged else made.place
         encoder = self.encoder(schema, table)
@@ -172,17 +173,18 @@ class DuckdbTarget:
 
         written = 0
         with translated(f"the rows of {made.where}"):
-            self._connection.begin()
             for rows in arrow_tables(encoder, pieces, open_one):
+                if rows.nbytes > _LARGE:
+                    self._connection.execute("RESET memory_limit")
                 self._connection.register("piece", rows)
                 self._connection.execute(f"INSERT INTO {place} {select_sql(made, rows)}")
                 self._connection.unregister("piece")
                 written += rows.num_rows
-            self._connection.commit()
         return written
 
     def finish(self, database: Database) -> None:
         """Add keys, comments, macros and views, and write everything to the file."""
+        self._run("RESET memory_limit", "memory for keys: DuckDB holds whole indexes in it")
         for made in self._tables.values():
             if not made.is_staged:
                 self._add_keys(made, made.place)
