@@ -29,7 +29,7 @@ from muniment.sql.types import Kind, PredefinedType
 
 __all__ = ["DuckdbOpener", "DuckdbSource", "open_source"]
 
-_PART_ROWS = 122_880  # one row group
+_PART_ROWS = 61_440  # half a row group: pieces of it are held by several processes at once
 _PART_BYTES = 1 << 26
 _LOOKED_AT = 2048  # rows, to see how wide they are
 _FETCH_ROWS = 8192
