@@ -453,6 +453,18 @@ def test_an_archive_with_other_rows_than_it_says_is_refused(
     assert not (tmp_path / "back.db").exists()
 
 
+def test_content_that_was_changed_later_is_reported(shop: Path, tmp_path: Path) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    assert restore(tmp_path / "s.siard", url(tmp_path / "a.db")).notes == ()
+    with zipfile.ZipFile(tmp_path / "s.siard") as package:
+        files = {i: package.read(i) for i in package.infolist()}
+    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
+        for info, data in files.items():
+            package.writestr(info, data.replace(b"<c3>1.5</c3>", b"<c3>9.5</c3>"))
+    notes = restore(tmp_path / "evil.siard", url(tmp_path / "b.db")).notes
+    assert len(notes) == 1 and "SHA-256" in notes[0]
+
+
 def test_two_entries_of_one_name_are_refused(shop: Path, tmp_path: Path) -> None:
     archive(url(shop), tmp_path / "s.siard")
     with (

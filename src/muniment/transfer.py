@@ -147,7 +147,7 @@ def restore(
         if schema_map:
             database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
-        notes = tuple(getattr(target, "notes", ()))
+        notes = (*source.changed(), *getattr(target, "notes", ()))
     return _report(counts, notes, started, 0, ())
 
 

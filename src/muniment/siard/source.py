@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,14 @@ class _Opener:
 
     def __call__(self) -> SiardSource:
         return SiardSource(self.path)
+
+
+def _hex_of_base64(digest: str) -> str:
+    """A digest may be in Base64 as well (5.1)."""
+    try:
+        return b64decode(digest, validate=True).hex()
+    except ValueError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +121,17 @@ class SiardSource:
         if "header/" not in self._zip:
             return None
         return self._zip.digest(algorithm, self._zip.offset("header/"))
+
+    def changed(self) -> list[str]:
+        """Say which of the archive's digests its content does not match any more."""
+        return [
+            f"the content of {self.path} does not match the {known.digest_type} digest in its "
+            "metadata: it was changed after it was archived"
+            for known in self._database.message_digests
+            if known.digest_type in ("MD5", "SHA-1", "SHA-256")
+            and (found := self.digest(known.digest_type)) is not None
+            and found not in (known.digest.strip().lower(), _hex_of_base64(known.digest))
+        ]
 
     def _reader(self, schema: Schema, table: Table) -> RowReader:
         key = (schema.folder, table.folder)
