@@ -305,18 +305,27 @@ Shape = Leaf | Struct | Array
 
 def shape_of(database: Database, schema: str, part: Column | Attribute) -> Shape:
     """Return the shape of a column's cells; DISTINCT types become their base type (P_4.3-4)."""
-    return _shape(database, schema, part, 0)
+    return _shape(database, schema, part, 0, iter(range(_MOST_PARTS)))
 
 
-def _shape(database: Database, schema: str, part: Column | Attribute, depth: int) -> Shape:
+_MOST_PARTS = 100_000  # types inside types can grow without limit in a few lines
+
+
+def _shape(
+    database: Database, schema: str, part: Column | Attribute, depth: int, budget: Iterator[int]
+) -> Shape:
     if depth > 64:
         raise NotFound(f"type {part.type} contains itself")
+    if next(budget, None) is None:
+        raise NotFound(f"type {part.type} has more than {_MOST_PARTS} parts")
     if part.cardinality is not None:
-        return Array(_named(database, schema, part.type, depth), part.cardinality)
-    return _named(database, schema, part.type, depth)
+        return Array(_named(database, schema, part.type, depth, budget), part.cardinality)
+    return _named(database, schema, part.type, depth, budget)
 
 
-def _named(database: Database, schema: str, named: Type, depth: int) -> Shape:
+def _named(
+    database: Database, schema: str, named: Type, depth: int, budget: Iterator[int]
+) -> Shape:
     if isinstance(named, PredefinedType):
         return Leaf(named)
     home = named.schema or schema
@@ -325,7 +334,7 @@ def _named(database: Database, schema: str, named: Type, depth: int) -> Shape:
         return Leaf(user_type.base)
     attributes = _attributes(database, home, user_type)
     return Struct(
-        tuple(_shape(database, home, attribute, depth + 1) for attribute in attributes),
+        tuple(_shape(database, home, each, depth + 1, budget) for each in attributes),
         tuple(attribute.name for attribute in attributes),
     )
 
