@@ -41,6 +41,15 @@ def definitions(path: Path) -> list[tuple[object, ...]]:
     ).fetchall()
 
 
+def tamper(archived: Path, evil: Path, old: bytes, new: bytes) -> None:
+    """Write the archive once more, with other bytes in place of some."""
+    with zipfile.ZipFile(archived) as package:
+        files = {i: package.read(i) for i in package.infolist()}
+    with zipfile.ZipFile(evil, "w") as package:
+        for info, data in files.items():
+            package.writestr(info, data.replace(old, new))
+
+
 def test_sqlite_comes_back_to_the_last_bit(shop: Path, tmp_path: Path) -> None:
     report = archive(url(shop), tmp_path / "shop.siard")
     assert [(t.table, t.rows) for t in report.tables] == [("item", 4), ("sale", 49)]
@@ -429,11 +438,12 @@ def test_definitions_that_swallow_rows_are_noticed(tmp_path: Path) -> None:
     db.execute("CREATE TABLE t (x INT); INSERT INTO t VALUES (1), (1), (2)")
     db.close()
     archive(url(tmp_path / "a.db"), tmp_path / "a.siard")
-    with zipfile.ZipFile(tmp_path / "a.siard") as package:
-        files = {i: package.read(i) for i in package.infolist()}
-    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
-        for info, data in files.items():
-            package.writestr(info, data.replace(b"(x INT)", b"(x INT UNIQUE ON CONFLICT IGNORE)"))
+    tamper(
+        tmp_path / "a.siard",
+        tmp_path / "evil.siard",
+        b"(x INT)",
+        b"(x INT UNIQUE ON CONFLICT IGNORE)",
+    )
     with pytest.raises(DatabaseError, match="keep only 2"):
         restore(tmp_path / "evil.siard", url(tmp_path / "b.db"))
 
@@ -443,11 +453,12 @@ def test_an_archive_with_other_rows_than_it_says_is_refused(
     shop: Path, tmp_path: Path, count: bytes
 ) -> None:
     archive(url(shop), tmp_path / "s.siard")
-    with zipfile.ZipFile(tmp_path / "s.siard") as package:
-        files = {i: package.read(i) for i in package.infolist()}
-    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
-        for info, data in files.items():
-            package.writestr(info, data.replace(b"<rows>4</rows>", b"<rows>" + count + b"</rows>"))
+    tamper(
+        tmp_path / "s.siard",
+        tmp_path / "evil.siard",
+        b"<rows>4</rows>",
+        b"<rows>" + count + b"</rows>",
+    )
     with pytest.raises(DamagedSource, match="should have"):
         restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
     assert not (tmp_path / "back.db").exists()
@@ -456,11 +467,7 @@ def test_an_archive_with_other_rows_than_it_says_is_refused(
 def test_content_that_was_changed_later_is_reported(shop: Path, tmp_path: Path) -> None:
     archive(url(shop), tmp_path / "s.siard")
     assert restore(tmp_path / "s.siard", url(tmp_path / "a.db")).notes == ()
-    with zipfile.ZipFile(tmp_path / "s.siard") as package:
-        files = {i: package.read(i) for i in package.infolist()}
-    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
-        for info, data in files.items():
-            package.writestr(info, data.replace(b"<c3>1.5</c3>", b"<c3>9.5</c3>"))
+    tamper(tmp_path / "s.siard", tmp_path / "evil.siard", b"<c3>1.5</c3>", b"<c3>9.5</c3>")
     notes = restore(tmp_path / "evil.siard", url(tmp_path / "b.db")).notes
     assert len(notes) == 1 and "SHA-256" in notes[0]
 
@@ -520,11 +527,7 @@ def test_large_values_without_a_rowid_come_back(tmp_path: Path, lobs: str) -> No
 
 def test_a_damaged_table_stops_the_restore_and_leaves_nothing(shop: Path, tmp_path: Path) -> None:
     archive(url(shop), tmp_path / "s.siard")
-    with zipfile.ZipFile(tmp_path / "s.siard") as package:
-        files = {i: package.read(i) for i in package.infolist()}
-    with zipfile.ZipFile(tmp_path / "evil.siard", "w") as package:
-        for info, data in files.items():
-            package.writestr(info, data.replace(b"</c3></row>", b"</c2></row>"))
+    tamper(tmp_path / "s.siard", tmp_path / "evil.siard", b"</c3></row>", b"</c2></row>")
     with pytest.raises(SiardError, match=r"malformed XML at byte \d+"):
         restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.siard", "s.siard", "shop.db"]
