@@ -18,7 +18,7 @@ from muniment.siard.lobs import LobWriter
 from muniment.siard.metadata import format_metadata, metadata_schema
 from muniment.siard.rows import RowWriter
 from muniment.siard.schema import TABLE_NAMESPACE, table_schema
-from muniment.siard.zip import Block, ZipWriter, deflate
+from muniment.siard.zip import Block, Deflater, ZipWriter, deflate
 from muniment.sql.batch import REF, Batch
 from muniment.sql.model import (
     Array,
@@ -71,24 +71,23 @@ class SiardEncoder:
         """Return the part; row numbers in errors count from its first row."""
         write_rows = RowWriter(self.where, self.columns, self.shapes)
         items: list[Block | Batch] = []
-        held: list[bytes] = []
-        size = rows = done = 0
+        deflater = Deflater(self.compression)
+        rows = 0
         for batch in batches:
             if REF in batch.data:
                 # The objects go into the archive in the one process that writes it.
-                if held:
-                    items.append(deflate(b"".join(held), self.compression, rows - done))
+                if deflater.size:
+                    items.append(deflater.block())
+                    deflater = Deflater(self.compression)
                 items.append(batch)
-                held, size, done = [], 0, rows + batch.rows
             else:
-                held.append(write_rows(batch, rows + 1))
-                size += len(held[-1])
+                deflater.add(write_rows(batch, rows + 1), batch.rows)
             rows += batch.rows
-            if size >= _BLOCK:
-                items.append(deflate(b"".join(held), self.compression, rows - done))
-                held, size, done = [], 0, rows
-        if held:
-            items.append(deflate(b"".join(held), self.compression, rows - done))
+            if deflater.size >= _BLOCK:
+                items.append(deflater.block())
+                deflater = Deflater(self.compression)
+        if deflater.size:
+            items.append(deflater.block())
         return EncodedPart(tuple(items), rows)
 
 

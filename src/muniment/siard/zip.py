@@ -23,7 +23,7 @@ from zlib_ng import zlib_ng
 
 from muniment.errors import SiardError, UsageError
 
-__all__ = ["COMPRESSIONS", "Block", "ZipReader", "ZipWriter", "deflate"]
+__all__ = ["COMPRESSIONS", "Block", "Deflater", "ZipReader", "ZipWriter", "deflate"]
 
 _UTF8, _DESCRIPTOR, _VERSION = 0x0800, 0x0008, 45
 _LIMIT32 = 0xFFFFFFFF
@@ -49,9 +49,30 @@ class Block:
 
 def deflate(data: bytes, compression: str, rows: int = 0) -> Block:
     """Return a block; blocks are independent of one another."""
-    compressor = COMPRESSIONS[compression]()
-    packed = compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
-    return Block(packed, isal_zlib.crc32(data), len(data), rows)
+    deflater = Deflater(compression)
+    deflater.add(data, rows)
+    return deflater.block()
+
+
+class Deflater:
+    """Makes one block of data that comes in pieces, each compressed while it is in the cache."""
+
+    def __init__(self, compression: str) -> None:
+        self._compressor = COMPRESSIONS[compression]()
+        self._packed: list[bytes] = []
+        self._crc = self.size = self._rows = 0
+
+    def add(self, data: bytes, rows: int = 0) -> None:
+        """Add a piece with so many rows."""
+        self._packed.append(self._compressor.compress(data))
+        self._crc = isal_zlib.crc32(data, self._crc)
+        self.size += len(data)
+        self._rows += rows
+
+    def block(self) -> Block:
+        """Return the block; nothing can be added any more."""
+        self._packed.append(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+        return Block(b"".join(self._packed), self._crc, self.size, self._rows)
 
 
 @dataclass(slots=True)
