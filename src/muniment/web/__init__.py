@@ -1,0 +1,1 @@
+"""The doors: protocols and pages over HTTP."""
