@@ -39,6 +39,15 @@ _PRODUCTS = {
     ),
 }
 
+_PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
+    "PostgreSQL",
+    "muniment.databases.postgresql",
+    "muniment.databases.postgresql",
+    "postgresql",
+    server=True,
+    types="muniment.databases.postgresql.types",
+)
+
 _SECRETS = {"password", "passwd", "pwd", "sslpassword"}  # in the query of a URL
 
 
@@ -97,7 +106,9 @@ def type_tables() -> dict[str, tuple[TypeRow, ...]]:
 def _find(url: str) -> _Product:
     product = _PRODUCTS.get(url.partition(":")[0].lower())
     if not is_url(url) or product is None:
-        known = ", ".join(f"{name}:///…" for name in _PRODUCTS)
+        known = ", ".join(
+            f"{name}://{'…' if known.server else '/…'}" for name, known in _PRODUCTS.items()
+        )
         if Path(url).is_file():
             raise UsageError(f"{url} is a file; name a database by its URL, as in sqlite:///{url}")
         raise UsageError(
