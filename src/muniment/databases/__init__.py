@@ -8,13 +8,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlencode
 
+from muniment.databases.mapping import TypeRow
 from muniment.errors import MissingDriver, UsageError
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source, Target
 
-__all__ = ["is_url", "open_source", "open_target", "redact"]
+__all__ = ["is_url", "open_source", "open_target", "redact", "type_tables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class _Product:
     source: str  # the modules with open_source and create_target
     target: str
     extra: str
+    server: bool = False  # whether it takes the whole URL, rather than the path of a file
+    types: str = ""  # the module with TYPES, the table of its types
 
 
 _PRODUCTS = {
@@ -35,6 +38,8 @@ _PRODUCTS = {
         "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb"
     ),
 }
+
+_SECRETS = {"password", "passwd", "pwd", "sslpassword"}  # in the query of a URL
 
 
 def is_url(text: str) -> bool:
@@ -48,7 +53,7 @@ def open_source(
     """Open a database for reading."""
     product = _find(url)
     source: AbstractContextManager[Source] = _load(product, product.source).open_source(
-        _path(url), selection or Selection(), inline_limit=inline_limit
+        _place(product, url), selection or Selection(), inline_limit=inline_limit
     )
     return source
 
@@ -57,7 +62,7 @@ def open_target(url: str, *, replace: bool = False) -> AbstractContextManager[Ta
     """Open a new database for writing."""
     product = _find(url)
     target: AbstractContextManager[Target] = _load(product, product.target).create_target(
-        _path(url), replace=replace
+        _place(product, url), replace=replace
     )
     return target
 
@@ -69,11 +74,24 @@ def redact(url: str) -> str:
     'postgresql://reader@db/registry'
     >>> redact("sqlite:///shop.db")
     'sqlite:///shop.db'
+    >>> redact("postgresql:///registry?host=/run/pg&password=secret")
+    'postgresql:///registry?host=/run/pg'
     """
     scheme, mark, rest = url.partition("://")
     place, slash, path = rest.partition("/")
     user, at, host = place.rpartition("@")
+    path, question, query = path.partition("?")
+    if question:
+        kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _SECRETS]
+        query = urlencode(kept, safe="/:")
+    path = f"{path}?{query}" if query else path
     return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}"
+
+
+def type_tables() -> dict[str, tuple[TypeRow, ...]]:
+    """Return, for each product that has one, the table of how its types travel."""
+    products = {product.name: product for product in _PRODUCTS.values() if product.types}
+    return {name: _load(p, p.types).TYPES for name, p in sorted(products.items())}
 
 
 def _find(url: str) -> _Product:
@@ -95,6 +113,11 @@ def _load(product: _Product, module: str) -> ModuleType:
         if (error.name or "").startswith("muniment"):
             raise
         raise MissingDriver(product.name, product.extra) from error
+
+
+def _place(product: _Product, url: str) -> Path | str:
+    """What a product's module is given: the URL of a server, the path of a file."""
+    return url if product.server else _path(url)
 
 
 def _path(url: str) -> Path:
