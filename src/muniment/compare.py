@@ -82,6 +82,7 @@ def compare(
     *,
     jobs: int = 0,
     ordered: bool | None = None,
+    statement_timeout: float | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Comparison:
     """Compare two databases or SIARD files, in any combination.
@@ -89,9 +90,10 @@ def compare(
     ``ordered`` digests (siard-digest-1) take about as long as all the rest; None means only where
     the smaller side is so small that nobody will notice.
     """
+    open_side = partial(_open, statement_timeout=statement_timeout)
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
-        return _turned(_compare(b, a, jobs, ordered, progress))
-    return _compare(a, b, jobs, ordered, progress)
+        return _turned(_compare(b, a, open_side, jobs, ordered, progress))
+    return _compare(a, b, open_side, jobs, ordered, progress)
 
 
 def _turned(found: Comparison) -> Comparison:
@@ -105,10 +107,15 @@ def _turned(found: Comparison) -> Comparison:
 
 
 def _compare(
-    a: str, b: str, jobs: int, ordered: bool | None, progress: Callable[[Progress], None]
+    a: str,
+    b: str,
+    open_side: Callable[[str], Any],
+    jobs: int,
+    ordered: bool | None,
+    progress: Callable[[Progress], None],
 ) -> Comparison:
     with ExitStack() as stack:
-        left, right = (stack.enter_context(_open(name)) for name in (a, b))
+        left, right = (stack.enter_context(open_side(name)) for name in (a, b))
         first, second = left.describe(), right.describe()
         size = min(left.size(), right.size())
         ordered = size < _WORTH_A_PROCESS if ordered is None else ordered
@@ -139,9 +146,9 @@ def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableCom
     return TableComparison(schema.name, table.name, (rows, None), (None, None), (None, None), False)
 
 
-def _open(name: str) -> Any:
+def _open(name: str, statement_timeout: float | None) -> Any:
     if databases.is_url(name):
-        return databases.open_source(name)
+        return databases.open_source(name, statement_timeout=statement_timeout)
     if not Path(name).exists():
         raise UsageError(
             f"there is no {name}; name a database by its URL or a SIARD file by its path"

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muniment.cli.config import COMPRESSIONS, DIGESTS, LOBS, Settings, load, parse_date
-from muniment.cli.options import check_output, examples, jobs_option, json_option, pairs
+from muniment.cli.options import (
+    check_output,
+    examples,
+    jobs_option,
+    json_option,
+    pairs,
+    timeout_option,
+)
 from muniment.sql.selection import Selection
 
 if TYPE_CHECKING:
@@ -105,6 +112,7 @@ def _columns(
 )
 @click.option("--compression", type=click.Choice(COMPRESSIONS), help="[default: fast]")
 @jobs_option
+@timeout_option
 @click.option("--dbname", metavar="TEXT", help="The name of the database in the archive.")
 @click.option("--owner", metavar="TEXT", help="Whose data it is.")
 @click.option("--timespan", metavar="TEXT", help="When the data came to be: '1998 to 2024'.")
@@ -182,6 +190,7 @@ def options_of(settings: Settings) -> ArchiveOptions:
         "digests": settings.digest or None,
         "compression": settings.compression,
         "jobs": settings.jobs,
+        "statement_timeout": settings.statement_timeout,
     }
     said = {name: value for name, value in said.items() if value is not None}
     return ArchiveOptions(description=description, **said)

@@ -12,6 +12,7 @@ from muniment.errors import UsageError
 
 __all__ = [
     "check_input", "check_output", "examples", "jobs_option", "json_option", "pairs",
+    "timeout_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,6 +30,16 @@ def jobs_option(command: F) -> F:
         type=click.IntRange(min=0),
         metavar="N",
         help="Processes that share the work; 0 is one per core.",
+    )(command)
+
+
+def timeout_option(command: F) -> F:
+    """Add --statement-timeout, in seconds, passed as None where it was not given."""
+    return click.option(
+        "--statement-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Give up if one statement takes longer, in databases that can do that.",
     )(command)
 
 
