@@ -6,7 +6,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import chain, count, islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from muniment import databases
 from muniment.errors import DamagedSource, Unfit, UsageError
 from muniment.files import new_file, refuse_existing
-from muniment.siard import create_siard, open_siard
+from muniment.siard import create_siard, open_journal, open_siard
 from muniment.sql.batch import Batch
 from muniment.sql.leftout import LeftOut, format_left_out
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
@@ -92,6 +92,7 @@ class ArchiveOptions:
     compression: str = "fast"  # or "strong", "none"
     jobs: int = 0  # 0: one per core
     statement_timeout: float | None = None  # seconds, for products that have one
+    resume: bool = False  # keep complete tables if the work is interrupted, and go on from there
     description: Description = field(default_factory=Description)
 
 
@@ -116,9 +117,13 @@ def archive(
         raise UsageError(f"{path}: the name of a SIARD file ends with .siard (G_4.1-5)")
     refuse_existing(path)
     started = time.monotonic()
-    day = _day(options.description.archival_date)
     limit = _NO_LIMIT if options.lobs == "inline" else options.lob_threshold
     with ExitStack() as stack:
+        journal = None
+        if options.resume:
+            request = _request(url, selection or Selection(), options)
+            journal = stack.enter_context(open_journal(path, request))
+        day = _day((journal and journal.day) or options.description.archival_date)
         source = stack.enter_context(
             databases.open_source(
                 url,
@@ -128,13 +133,38 @@ def archive(
             )
         )
         target = stack.enter_context(
-            create_siard(path, day, compression=options.compression, digests=options.digests)
+            create_siard(
+                path,
+                day,
+                compression=options.compression,
+                digests=options.digests,
+                journal=journal,
+            )
         )
+        if journal:
+            journal.token = getattr(source, "snapshot_token", lambda: None)()
         database = described(_stamped(source.describe(), day), options.description)
         counts = copy(source, target, database, options.jobs, progress)
         written, digests = target.bytes_written, target.digests
         notes = (*_notes(source), *target.notes)
     return _report(counts, notes, started, written, digests)
+
+
+def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[str, Any]:
+    """What has to be the same for a run to go on with what an earlier one left.
+
+    Which columns are text is part of the definitions; those of complete tables have to be the same.
+    """
+    chosen = asdict(replace(selection, tables=(), exclude=(), schemas=(), as_text=()))
+    return {
+        "database": databases.redact(url),
+        "archival_date": options.description.archival_date,
+        "lobs": options.lobs,
+        "lob_threshold": options.lob_threshold,
+        "digests": list(options.digests),
+        "compression": options.compression,
+        "selection": {name: str(value) for name, value in chosen.items() if value},
+    }
 
 
 def restore(
@@ -147,6 +177,7 @@ def restore(
     replace: bool = False,
     original_types: bool | None = None,
     left_out: Path | None = None,
+    resume: bool = False,
     jobs: int = 0,
     progress: Watch = _quiet,
 ) -> Report:
@@ -159,7 +190,10 @@ def restore(
     started = time.monotonic()
     if left_out is not None:
         refuse_existing(left_out)
-    with open_siard(path) as source, databases.open_target(url, replace=replace) as target:
+    with (
+        open_siard(path) as source,
+        databases.open_target(url, replace=replace, resume=resume) as target,
+    ):
         store: Source = source
         database = _chosen(source.describe(), tables)
         if original_types is False:
@@ -222,14 +256,20 @@ def copy(
     if source.size() < _WORTH_WORKERS:
         wanted = 1
     unchanged = getattr(source, "unchanged", lambda: True)
+    completed: Callable[..., Table | None] = getattr(target, "completed", lambda *_: None)
+    keep: Callable[..., None] = getattr(target, "keep", lambda *_: None)
     with start_workers(source, wanted, unchanged) as workers:
         for schema, table in database.tables():
-            work = _TableCopy(source, target, workers, schema, progress)
-            expected = table.rows
-            table, rows = work.run(table)
-            _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
-            database = _with_table(database, schema, replace(table, rows=rows))
-            counts[schema.name, table.name] = rows
+            done = completed(schema, table)
+            if done is None:
+                work = _TableCopy(source, target, workers, schema, progress)
+                expected = table.rows
+                table, rows = work.run(table)
+                _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
+                done = replace(table, rows=rows)
+                keep(schema, done)
+            database = _with_table(database, schema, done)
+            counts[schema.name, done.name] = done.rows
     target.finish(database)
     return counts
 

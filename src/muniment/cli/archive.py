@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +19,13 @@ from muniment.cli.options import (
     pairs,
     timeout_option,
 )
+from muniment.errors import DatabaseError, WorkerDied
 from muniment.sql.selection import Selection
 
 if TYPE_CHECKING:
-    from muniment.transfer import ArchiveOptions
+    from muniment.transfer import ArchiveOptions, Progress
+
+    Tell = Callable[[Progress], None]
 
 __all__ = ["archive"]
 
@@ -122,8 +128,16 @@ def _columns(
 @click.option(
     "--archival-date", metavar="DATE", callback=_date, help="YYYY-MM-DD.  [default: today]"
 )
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep the tables that are complete if the work is interrupted, and go on from there when "
+    "the same command is run again.",
+)
 @json_option
-def archive(database: str, file: Path, config: Path | None, as_json: bool, **given: Any) -> None:
+def archive(
+    database: str, file: Path, config: Path | None, resume: bool, as_json: bool, **given: Any
+) -> None:
     """Archive a database as a new SIARD 2.2 file.
 
     DATABASE is a URL such as sqlite:///trees.db. FILE.siard must not exist yet; it appears when it
@@ -139,8 +153,9 @@ def archive(database: str, file: Path, config: Path | None, as_json: bool, **giv
     from muniment.databases import redact
 
     selection = selection_of(settings)
-    with progress.shown("archiving") as tell:
-        result = transfer.archive(database, file, selection, options_of(settings), tell)
+    options = replace(options_of(settings), resume=resume)
+    with progress.shown("archiving") as tell, advised(tell, resume) as watch:
+        result = transfer.archive(database, file, selection, options, watch)
     if as_json:
         report.print_json({"file": str(file), **report.transfer_json(result)})
         return
@@ -151,6 +166,24 @@ def archive(database: str, file: Path, config: Path | None, as_json: bool, **giv
     if selection != Selection():
         purpose = "to see that only what was left out differs"
     report.print_advice(purpose, ["muniment", "compare", redact(database), str(file)])
+
+
+@contextmanager
+def advised(tell: Tell, resume: bool) -> Iterator[Tell]:
+    """Tell those who lose work that it could have been kept."""
+    begun = False
+
+    def watch(progress: Progress) -> None:
+        nonlocal begun
+        begun = True
+        tell(progress)
+
+    try:
+        yield watch
+    except (DatabaseError, WorkerDied) as error:
+        if begun and not resume:
+            error.add_note("With --resume, complete tables are kept, and the next run goes on")
+        raise
 
 
 def selection_of(settings: Settings) -> Selection:

@@ -48,6 +48,11 @@ __all__ = ["restore"]
     help="Where the SQL of what could not be made goes, if there is any.  "
     "[default: beside a new database file, for a server in this folder: NAME.left-out.sql]",
 )
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on where an interrupted run stopped, in databases that cannot take it all at once.",
+)
 @jobs_option
 @json_option
 def restore(
@@ -59,6 +64,7 @@ def restore(
     replace: bool,
     original_types: bool | None,
     left_out: Path | None,
+    resume: bool,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -83,6 +89,7 @@ def restore(
             replace=replace,
             original_types=original_types,
             left_out=left_out,
+            resume=resume,
             jobs=jobs or 0,
             progress=tell,
         )
