@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from muniment import databases
+from muniment.databases.tunnel import tunnelled
 from muniment.definitions import Difference, compare_definitions, matched_tables
 from muniment.errors import Unfit, UsageError, WorkerDied
 from muniment.normal import Normal, normal_forms
@@ -83,6 +84,7 @@ def compare(
     jobs: int = 0,
     ordered: bool | None = None,
     statement_timeout: float | None = None,
+    ssh: str | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Comparison:
     """Compare two databases or SIARD files, in any combination.
@@ -90,7 +92,10 @@ def compare(
     ``ordered`` digests (siard-digest-1) take about as long as all the rest; None means only where
     the smaller side is so small that nobody will notice.
     """
-    open_side = partial(_open, statement_timeout=statement_timeout)
+    servers = [name for name in (a, b) if databases.is_url(name) and not databases.file_of(name)]
+    if ssh and not servers:
+        raise UsageError("--ssh is for database servers; neither side is one")
+    open_side = partial(_open, statement_timeout=statement_timeout, ssh=ssh)
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
         return _turned(_compare(b, a, open_side, jobs, ordered, progress))
     return _compare(a, b, open_side, jobs, ordered, progress)
@@ -146,14 +151,22 @@ def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableCom
     return TableComparison(schema.name, table.name, (rows, None), (None, None), (None, None), False)
 
 
-def _open(name: str, statement_timeout: float | None) -> Any:
-    if databases.is_url(name):
-        return databases.open_source(name, statement_timeout=statement_timeout)
-    if not Path(name).exists():
-        raise UsageError(
-            f"there is no {name}; name a database by its URL or a SIARD file by its path"
-        )
-    return open_siard(Path(name))
+@contextmanager
+def _open(name: str, statement_timeout: float | None, ssh: str | None) -> Iterator[Any]:
+    if not databases.is_url(name):
+        if not Path(name).exists():
+            raise UsageError(
+                f"there is no {name}; name a database by its URL or a SIARD file by its path"
+            )
+        with open_siard(Path(name)) as archive:
+            yield archive
+        return
+    through = None if databases.file_of(name) else ssh
+    with (
+        tunnelled(name, through) as place,
+        databases.open_source(place, statement_timeout=statement_timeout) as source,
+    ):
+        yield source
 
 
 class _TableComparer:

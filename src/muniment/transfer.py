@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from muniment import databases
+from muniment.databases.tunnel import tunnelled
 from muniment.errors import DamagedSource, Unfit, UsageError
 from muniment.files import new_file, refuse_existing
 from muniment.siard import create_siard, open_journal, open_siard
@@ -92,6 +93,7 @@ class ArchiveOptions:
     compression: str = "fast"  # or "strong", "none"
     jobs: int = 0  # 0: one per core
     statement_timeout: float | None = None  # seconds, for products that have one
+    ssh: str | None = None  # user@host[:port] of a server that leads to the database
     resume: bool = False  # keep complete tables if the work is interrupted, and go on from there
     description: Description = field(default_factory=Description)
 
@@ -126,7 +128,7 @@ def archive(
         day = _day((journal and journal.day) or options.description.archival_date)
         source = stack.enter_context(
             databases.open_source(
-                url,
+                stack.enter_context(tunnelled(url, options.ssh)),
                 selection,
                 inline_limit=limit,
                 statement_timeout=options.statement_timeout,
@@ -144,6 +146,8 @@ def archive(
         if journal:
             journal.token = getattr(source, "snapshot_token", lambda: None)()
         database = described(_stamped(source.describe(), day), options.description)
+        if options.ssh:  # what the source was given leads through this machine
+            database = replace(database, connection=databases.redact(url))
         counts = copy(source, target, database, options.jobs, progress)
         written, digests = target.bytes_written, target.digests
         notes = (*_notes(source), *target.notes)
@@ -178,6 +182,7 @@ def restore(
     original_types: bool | None = None,
     left_out: Path | None = None,
     resume: bool = False,
+    ssh: str | None = None,
     jobs: int = 0,
     progress: Watch = _quiet,
 ) -> Report:
@@ -192,7 +197,8 @@ def restore(
         refuse_existing(left_out)
     with (
         open_siard(path) as source,
-        databases.open_target(url, replace=replace, resume=resume) as target,
+        tunnelled(url, ssh) as place,
+        databases.open_target(place, replace=replace, resume=resume) as target,
     ):
         store: Source = source
         database = _chosen(source.describe(), tables)

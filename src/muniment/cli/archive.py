@@ -17,6 +17,7 @@ from muniment.cli.options import (
     jobs_option,
     json_option,
     pairs,
+    ssh_option,
     timeout_option,
 )
 from muniment.errors import DatabaseError, WorkerDied
@@ -119,6 +120,7 @@ def _columns(
 @click.option("--compression", type=click.Choice(COMPRESSIONS), help="[default: fast]")
 @jobs_option
 @timeout_option
+@ssh_option
 @click.option("--dbname", metavar="TEXT", help="The name of the database in the archive.")
 @click.option("--owner", metavar="TEXT", help="Whose data it is.")
 @click.option("--timespan", metavar="TEXT", help="When the data came to be: '1998 to 2024'.")
@@ -136,7 +138,13 @@ def _columns(
 )
 @json_option
 def archive(
-    database: str, file: Path, config: Path | None, resume: bool, as_json: bool, **given: Any
+    database: str,
+    file: Path,
+    config: Path | None,
+    ssh: str | None,
+    resume: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Archive a database as a new SIARD 2.2 file.
 
@@ -153,7 +161,7 @@ def archive(
     from muniment.databases import redact
 
     selection = selection_of(settings)
-    options = replace(options_of(settings), resume=resume)
+    options = replace(options_of(settings), ssh=ssh, resume=resume)
     with progress.shown("archiving") as tell, advised(tell, resume) as watch:
         result = transfer.archive(database, file, selection, options, watch)
     if as_json:
@@ -165,7 +173,8 @@ def archive(
     purpose = "to prove that the archive equals its source"
     if selection != Selection():
         purpose = "to see that only what was left out differs"
-    report.print_advice(purpose, ["muniment", "compare", redact(database), str(file)])
+    way = ["--ssh", ssh] if ssh else []
+    report.print_advice(purpose, ["muniment", "compare", redact(database), str(file), *way])
 
 
 @contextmanager

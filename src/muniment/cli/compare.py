@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muniment.cli.options import check_input, examples, jobs_option, json_option, timeout_option
+from muniment.cli.options import (
+    check_input,
+    examples,
+    jobs_option,
+    json_option,
+    ssh_option,
+    timeout_option,
+)
 from muniment.cli.terminal import count, cut, safe
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ _LONGEST = 200  # characters of a value in a difference
     "databases under 24 MB, since it doubles the time.",
 )
 @timeout_option
+@ssh_option
 @jobs_option
 @json_option
 @click.pass_context
@@ -44,6 +52,7 @@ def compare(
     b: str,
     ordered: bool | None,
     statement_timeout: float | None,
+    ssh: str | None,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -66,6 +75,7 @@ def compare(
             jobs=jobs or 0,
             ordered=ordered,
             statement_timeout=statement_timeout,
+            ssh=ssh,
             progress=tell,
         )
     if as_json:

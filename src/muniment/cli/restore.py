@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs
+from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs, ssh_option
 
 __all__ = ["restore"]
 
@@ -53,6 +53,7 @@ __all__ = ["restore"]
     is_flag=True,
     help="Go on where an interrupted run stopped, in databases that cannot take it all at once.",
 )
+@ssh_option
 @jobs_option
 @json_option
 def restore(
@@ -65,6 +66,7 @@ def restore(
     original_types: bool | None,
     left_out: Path | None,
     resume: bool,
+    ssh: str | None,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -90,6 +92,7 @@ def restore(
             original_types=original_types,
             left_out=left_out,
             resume=resume,
+            ssh=ssh,
             jobs=jobs or 0,
             progress=tell,
         )
@@ -104,5 +107,5 @@ def restore(
     report.print_left_out(result)
     report.print_advice(
         "to prove that the database equals the archive",
-        ["muniment", "compare", str(file), shown],
+        ["muniment", "compare", str(file), shown, *(["--ssh", ssh] if ssh else [])],
     )
