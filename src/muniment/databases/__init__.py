@@ -41,6 +41,13 @@ _PRODUCTS = {
     "duckdb": _Product(
         "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb"
     ),
+    "access": _Product(
+        "Microsoft Access",
+        "muniment.databases.access",
+        "muniment.databases.access",
+        "",  # no driver but the distribution's mdbtools
+        types="muniment.databases.access_values",
+    ),
 }
 
 _SECRETS = {"password", "passwd", "pwd", "sslpassword"}  # in the query of a URL
