@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+<<<<<<< HEAD
+=======
+from typing import Any
+>>>>>>> w-others
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from muniment.databases.mapping import TypeRow
@@ -15,7 +20,13 @@ from muniment.errors import MissingDriver, UsageError
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source, Target
 
+<<<<<<< HEAD
 __all__ = ["is_url", "open_source", "open_target", "redact", "type_tables"]
+=======
+__all__ = [
+    "file_of", "is_url", "open_source", "open_target", "product_of", "redact", "type_tables",
+]  # fmt: skip
+>>>>>>> w-others
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +48,16 @@ _PRODUCTS = {
     "duckdb": _Product(
         "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb"
     ),
+    "access": _Product(
+        "Microsoft Access",
+        "muniment.databases.access",
+        "muniment.databases.access",
+        "",  # no driver but the distribution's mdbtools
+        types="muniment.databases.access_values",
+    ),
 }
 
+<<<<<<< HEAD
 _PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
     "PostgreSQL",
     "muniment.databases.postgresql",
@@ -48,6 +67,8 @@ _PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
     types="muniment.databases.postgresql.types",
 )
 
+=======
+>>>>>>> w-others
 _SECRETS = {"password", "passwd", "pwd", "sslpassword"}  # in the query of a URL
 
 
@@ -57,23 +78,57 @@ def is_url(text: str) -> bool:
 
 
 def open_source(
-    url: str, selection: Selection | None = None, *, inline_limit: int = 4000
+    url: str,
+    selection: Selection | None = None,
+    *,
+    inline_limit: int = 4000,
+    statement_timeout: float | None = None,
 ) -> AbstractContextManager[Source]:
-    """Open a database for reading."""
+    """Open a database for reading; products without a ``statement_timeout`` (seconds) refuse it."""
     product = _find(url)
+<<<<<<< HEAD
     source: AbstractContextManager[Source] = _load(product, product.source).open_source(
         _place(product, url), selection or Selection(), inline_limit=inline_limit
+=======
+    open_product = _load(product, product.source).open_source
+    options = _wanted(product, open_product, statement_timeout=statement_timeout)
+    source: AbstractContextManager[Source] = open_product(
+        _place(product, url), selection or Selection(), inline_limit=inline_limit, **options
+>>>>>>> w-others
     )
     return source
 
 
-def open_target(url: str, *, replace: bool = False) -> AbstractContextManager[Target]:
-    """Open a new database for writing."""
+def open_target(
+    url: str, *, replace: bool = False, resume: bool = False
+) -> AbstractContextManager[Target]:
+    """Open a new database for writing.
+
+    ``resume`` goes on where an interrupted run stopped; products that are restored all at once or
+    not at all refuse it.
+    """
     product = _find(url)
+<<<<<<< HEAD
     target: AbstractContextManager[Target] = _load(product, product.target).create_target(
         _place(product, url), replace=replace
+=======
+    create = _load(product, product.target).create_target
+    options = _wanted(product, create, resume=resume or None)
+    target: AbstractContextManager[Target] = create(
+        _place(product, url), replace=replace, **options
+>>>>>>> w-others
     )
     return target
+
+
+def file_of(url: str) -> Path | None:
+    """Return the file of a database that is one."""
+    return None if _find(url).server else _path(url)
+
+
+def product_of(url: str) -> str:
+    """Return the name of the product that a URL names."""
+    return _find(url).name
 
 
 def redact(url: str) -> str:
@@ -115,6 +170,23 @@ def _find(url: str) -> _Product:
             f"{redact(url)} is not a database URL that Muniment knows; it knows {known}"
         )
     return product
+
+
+_REFUSALS = {
+    "statement_timeout": "{} has no statement timeout; leave out --statement-timeout",
+    "resume": "{} is restored all at once or not at all: there is nothing to go on from; "
+    "leave out --resume",
+}
+
+
+def _wanted(product: _Product, function: Any, **options: Any) -> dict[str, Any]:
+    """Return the options that were asked for; refuse those that the product does not have."""
+    asked = {name: value for name, value in options.items() if value is not None}
+    known = inspect.signature(function).parameters
+    for name in asked:
+        if name not in known:
+            raise UsageError(_REFUSALS[name].format(product.name))
+    return asked
 
 
 def _load(product: _Product, module: str) -> ModuleType:

@@ -99,6 +99,7 @@ class ZipWriter:
         }
         self._directory: list[bytes] = []
         self.position = 0
+        self.on_entry: Callable[[bytes], None] = _ignore  # is given each record of the directory
 
     def folder(self, name: str) -> None:
         """Add an empty entry for a folder; the name ends with a slash."""
@@ -145,6 +146,21 @@ class ZipWriter:
         self._stream.seek(self.position)
         self._stream.truncate()
 
+    def go_on(self, position: int, records: Iterable[bytes]) -> None:
+        """Cut the file at ``position`` and go on there, after the entries of these records."""
+        self._stream.seek(0)
+        while self.position < position:
+            chunk = self._stream.read(min(position - self.position, 1 << 20))
+            if not chunk:
+                raise SiardError("the file of the earlier run is shorter than it should be")
+            self.position += len(chunk)
+            for digest in self._digests.values():
+                digest.update(chunk)
+        self._stream.seek(position)
+        self._stream.truncate()
+        for record in records:
+            self._directory.append(record)
+
     def close(self) -> None:
         """Write the central directory."""
         start, count = self.position, len(self._directory)
@@ -185,7 +201,9 @@ class ZipWriter:
 
     def close_entry(self, entry: _Entry) -> None:
         """Note an entry for the central directory."""
-        self._directory.append(self._central_record(entry))
+        record = self._central_record(entry)
+        self._directory.append(record)
+        self.on_entry(record)
 
     def _local_header(self, entry: _Entry) -> bytes:
         streamed = bool(entry.flags & _DESCRIPTOR)
@@ -208,6 +226,10 @@ class ZipWriter:
             len(entry.name), len(extra), 0, 0, 0, attributes, min(entry.offset, _LIMIT32),
         )  # fmt: skip
         return record + entry.name + extra
+
+
+def _ignore(_: bytes) -> None:
+    return
 
 
 def _hash_name(digest_type: str) -> str:
