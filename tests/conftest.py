@@ -28,6 +28,15 @@ def postgresql() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.fixture(autouse=True, scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Indexes of the tests lie in a folder of their own."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUNIMENT_CACHE", str(folder))
+        yield folder
+
+
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
     """A small SQLite database with keys, a view, a trigger, large objects and awkward text."""

@@ -9,10 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-<<<<<<< HEAD
-=======
 from typing import Any
->>>>>>> w-others
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from muniment.databases.mapping import TypeRow
@@ -20,13 +17,9 @@ from muniment.errors import MissingDriver, UsageError
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source, Target
 
-<<<<<<< HEAD
-__all__ = ["is_url", "open_source", "open_target", "redact", "type_tables"]
-=======
 __all__ = [
     "file_of", "is_url", "open_source", "open_target", "product_of", "redact", "type_tables",
 ]  # fmt: skip
->>>>>>> w-others
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +50,6 @@ _PRODUCTS = {
     ),
 }
 
-<<<<<<< HEAD
 _PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
     "PostgreSQL",
     "muniment.databases.postgresql",
@@ -67,8 +59,6 @@ _PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
     types="muniment.databases.postgresql.types",
 )
 
-=======
->>>>>>> w-others
 _SECRETS = {"password", "passwd", "pwd", "sslpassword"}  # in the query of a URL
 
 
@@ -86,15 +76,10 @@ def open_source(
 ) -> AbstractContextManager[Source]:
     """Open a database for reading; products without a ``statement_timeout`` (seconds) refuse it."""
     product = _find(url)
-<<<<<<< HEAD
-    source: AbstractContextManager[Source] = _load(product, product.source).open_source(
-        _place(product, url), selection or Selection(), inline_limit=inline_limit
-=======
     open_product = _load(product, product.source).open_source
     options = _wanted(product, open_product, statement_timeout=statement_timeout)
     source: AbstractContextManager[Source] = open_product(
         _place(product, url), selection or Selection(), inline_limit=inline_limit, **options
->>>>>>> w-others
     )
     return source
 
@@ -108,15 +93,10 @@ def open_target(
     not at all refuse it.
     """
     product = _find(url)
-<<<<<<< HEAD
-    target: AbstractContextManager[Target] = _load(product, product.target).create_target(
-        _place(product, url), replace=replace
-=======
     create = _load(product, product.target).create_target
     options = _wanted(product, create, resume=resume or None)
     target: AbstractContextManager[Target] = create(
         _place(product, url), replace=replace, **options
->>>>>>> w-others
     )
     return target
 

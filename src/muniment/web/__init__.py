@@ -1,1 +1,1 @@
-"""The doors: protocols and pages over HTTP."""
+"""The web pages: ``create_app(Site({"trees": OpenArchive("trees", path)}))``."""
