@@ -63,5 +63,5 @@ class TestPostgresqlTarget(TargetContract):
     def test_an_existing_file_is_refused(
         self, target: Callable[[], Opened], destination: Path
     ) -> None:
-        with pytest.raises(UsageError, match="has main.cities, main"), target() as opened:
+        with pytest.raises(UsageError, match=r"has main\.cities, main"), target() as opened:
             opened.define(sample.DATABASE)
