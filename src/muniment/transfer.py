@@ -20,7 +20,7 @@ from muniment.siard import create_siard, open_journal, open_siard
 from muniment.sql.batch import Batch
 from muniment.sql.leftout import LeftOut, format_left_out
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
-from muniment.sql.original import split_original
+from muniment.sql.original import join_original, split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Encoder, Piece, Source, Target
 from muniment.workers import Task, Workers, default_jobs, start_workers
@@ -360,6 +360,8 @@ def described(database: Database, words: Description) -> Database:
         )
         if (value := getattr(words, name)) is not None
     }
+    if "description" in given:
+        given["description"] = _reworded(given["description"], database.description)
     schemas = tuple(_described_schema(schema, words) for schema in database.schemas)
     _refuse_unknown(database, words)
     return replace(database, schemas=schemas, **given)
@@ -379,8 +381,16 @@ def _described_schema(schema: Schema, words: Description) -> Schema:
             text = f"{text}\n\n{table.description}" if table.description else text
             table = replace(table, description=text)
         tables.append(replace(table, columns=columns))
-    text = words.schemas.get(schema.name) or schema.description
+    text = schema.description
+    if schema.name in words.schemas:
+        text = _reworded(words.schemas[schema.name], text)
     return replace(schema, tables=tuple(tables), description=text)
+
+
+def _reworded(text: str, old: str | None) -> str:
+    """Return new words with the original definitions that stood behind the old ones."""
+    _, original = split_original(old)
+    return join_original(text, original) if original else text
 
 
 def _refuse_unknown(database: Database, words: Description) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from calendar import isleap
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 from muniment.errors import Unfit
@@ -175,7 +176,8 @@ class RowWriter:
     ) -> None:
         """T_6.4-3: a cell that is NULL is left out, tags and all."""
         width, opens, closes = len(self._shapes), self._opens, self._closes
-        positions = _null_cells(cells) if self._nested else null_positions(batch, width)
+        many = batch.data.count(NULL) > batch.rows // 8
+        positions = _null_cells(cells) if self._nested or many else null_positions(batch, width)
         for position in positions:
             k, slot = position % width, 2 * position + 1
             if not self._nullable[k]:
@@ -233,8 +235,12 @@ class RowWriter:
 
 
 def _null_cells(cells: list[bytes]) -> Iterator[int]:
-    """The same where complex values hold NULLs of their own."""
-    return (position for position, cell in enumerate(cells) if cell == NULL)
+    """The same by a look at every cell: where complex values hold NULLs too, or there are many."""
+    position = -1
+    with suppress(ValueError):
+        while True:
+            position = cells.index(NULL, position + 1)
+            yield position
 
 
 def _references(cells: list[bytes]) -> dict[int, bytes]:

@@ -9,15 +9,17 @@ from psycopg import pq
 
 from muniment.databases.postgresql.connection import Connection, Refused, execute
 from muniment.databases.postgresql.statements import is_definition, moved
+from muniment.sql.leftout import LeftOut
 
 __all__ = ["Builder", "Item"]
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something to make: what it is, and the statements for it, which run all or not at all."""
+    """Something to make: what it is, and the statements for it, which run all or none."""
 
-    thing: str
+    kind: str
+    name: str
     statements: tuple[str, ...]
     foreign: bool = True  # whether the statements came with the archive
 
@@ -29,6 +31,7 @@ class Builder:
     connection: Connection
     names: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
 
     def run(self, sql: str, doing: str) -> None:
         """Run a statement that has to succeed."""
@@ -57,7 +60,7 @@ class Builder:
             return refused.message if refused else None
         statements = [moved(sql, self.names) for sql in item.statements]
         if not all(map(is_definition, statements)):
-            return "It is not one statement that defines something"
+            return "it is not one statement that defines something"
         refused = self.attempt(*statements)
         return refused.message if refused else None
 
@@ -65,7 +68,7 @@ class Builder:
         """Make something; say so if that fails."""
         reason = self.attempt_item(item)
         if reason is not None:
-            self.note(item.thing, reason)
+            self.leave_out(item, reason)
         return reason is None
 
     def settle(self, items: Sequence[Item]) -> list[tuple[Item, str]]:
@@ -77,6 +80,7 @@ class Builder:
                 return failed
             waiting = [item for item, _ in failed]
 
-    def note(self, thing: str, reason: str) -> None:
+    def leave_out(self, item: Item, reason: str) -> None:
         """Remember what could not be made."""
-        self.notes.append(f"Not made: {thing}. {reason.rstrip('.')}.")
+        sql = ";\n".join(item.statements) or None
+        self.left_out.append(LeftOut(item.kind, item.name, reason.rstrip("."), sql))

@@ -61,6 +61,8 @@ _CONVERTS: dict[str, Convert] = {
     "bytea": _octets,
     "large object": _octets,
 }
+# What the server spells as SIARD does, if it is a column of its own: see ``_Reading``.
+_SERVED = {"boolean", "timestamp without time zone", "timestamp with time zone"}
 
 # What values inside arrays and composite values have to look like; cells of their own are checked
 # when they are written.
@@ -82,8 +84,13 @@ class CellReader:
     def __init__(self, where: str, names: Sequence[str], nodes: Sequence[Node], marked: bool):
         self._where, self._names, self._marked = where, names, marked
         self._width = len(nodes)
-        converts = ((k, self._convert(k, node)) for k, node in enumerate(nodes))
-        self._converts = [(k, convert) for k, convert in converts if convert is not None]
+        self._converts = [
+            (k, convert)
+            for k, node in enumerate(nodes)
+            if not (isinstance(node, Plain) and node.base in _SERVED)
+            and (convert := self._convert(k, node)) is not None
+        ]
+        self._rarely = all(convert is _floats for _, convert in self._converts)
         self._separators: dict[int, list[bytes]] = {}
         self._row = 0
 
@@ -92,10 +99,22 @@ class CellReader:
         count = data.count(ROW)
         if self._marked:
             data = self._unmarked(data, count)
-        if self._converts:
+        if self._converts and not (self._rarely and b"Infinity" not in data):
             data = self._converted(data, count)
         self._row += count
         return Batch(data, count)
+
+    def check_text(self, copied: bytes) -> None:
+        """Refuse COPY text that is not UTF-8: a database in SQL_ASCII may hold anything."""
+        try:
+            copied.decode()
+        except UnicodeDecodeError as error:
+            line = copied.count(b"\n", 0, error.start)
+            start = copied.rfind(b"\n", 0, error.start) + 1
+            k = copied.count(b"\t", start, error.start) - self._marked
+            value = f"the byte string {error.object[error.start : error.start + 20]!r}"
+            where = f"{self._where}.{self._names[k]}"
+            raise Unfit(where, self._row + line + 1, value, "text in Unicode") from error
 
     def _converted(self, data: bytes, count: int) -> bytes:
         cells = data.replace(ROW, CELL).split(CELL)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from muniment.databases.postgresql.builder import Builder, Item
 from muniment.databases.postgresql.connection import quote, quote_text, rows
@@ -16,8 +16,21 @@ from muniment.databases.postgresql.statements import (
     own_row_count,
 )
 from muniment.databases.postgresql.tables import foreign_key_sql, names_sql
+from muniment.sql.leftout import (
+    left_out_rights,
+    left_out_routine,
+    left_out_trigger,
+    left_out_view,
+)
 from muniment.sql.model import Database, ForeignKey, Privilege, Schema, Table, UniqueKey, View
 from muniment.sql.original import split_original
+from muniment.sql.translate import (
+    NotTranslatable,
+    make_in_turn,
+    translated_expression,
+    translated_view,
+    translation_note,
+)
 
 __all__ = ["Completion"]
 
@@ -45,7 +58,8 @@ class Completion:
             self._add_checks(schema, table)
         others = [*later, *self._others()]
         for item, reason in self.builder.settle(others):
-            self.builder.note(item.thing, reason)
+            self.builder.leave_out(item, reason)
+        self._translate_views()
         for schema, table in tables:
             for key in table.foreign_keys:
                 self._add_foreign_key(schema, table, key)
@@ -54,7 +68,7 @@ class Completion:
         for schema, table in tables:
             for sql in self._block(table.description):
                 if _is_last(sql):
-                    self.builder.make(Item(f"a setting of {schema.name}.{table.name}", (sql,)))
+                    self.builder.make(Item("setting", f"of {schema.name}.{table.name}", (sql,)))
         for item in self._comments():
             self.builder.make(item)
         self._grant()
@@ -77,11 +91,22 @@ class Completion:
             for column in table.columns:
                 if not column.default_value:
                     continue
-                value = moved(column.default_value, self.builder.names)
-                place, name = quote(schema.name, table.name), quote(column.name)
-                sql = f"ALTER TABLE {place} ALTER COLUMN {name} SET DEFAULT {value}"
-                thing = f"default of {schema.name}.{table.name}.{column.name}"
-                self.builder.make(Item(thing, (sql,)))
+                head = f"ALTER TABLE {quote(schema.name, table.name)} ALTER COLUMN"
+                name = f"of {schema.name}.{table.name}.{column.name}"
+                self._first_of(
+                    Item("default", name, (f"DEFAULT {column.default_value}",)),
+                    [
+                        f"{head} {quote(column.name)} SET DEFAULT {way}"
+                        for way in self._ways(schema, column.default_value)
+                    ],
+                )
+
+    def _ways(self, schema: Schema, text: str) -> Iterator[str]:
+        """Yield an expression as it is and, if it is another product's, in PostgreSQL's SQL."""
+        if not self.same:
+            with suppress(NotTranslatable):
+                yield translated_expression(self.database, schema, text, "postgres")
+        yield moved(text, self.builder.names)
 
     def _add_unique_keys(self, schema: Schema, table: Table) -> None:
         block = self._block(table.description)
@@ -92,27 +117,26 @@ class Completion:
             keys.append(("PRIMARY KEY", table.primary_key))
         keys += [("UNIQUE", key) for key in table.candidate_keys if key.name not in indexes]
         for kind, key in keys:
-            thing = f"key {key.name} of {schema.name}.{table.name}"
+            named = "primary key" if kind == "PRIMARY KEY" else "candidate key"
+            where = f"{key.name} of {schema.name}.{table.name}"
             if key.name in own:
-                self.builder.make(Item(thing, (own[key.name],)))
+                self.builder.make(Item(named, where, (own[key.name],)))
                 continue
             name = f" CONSTRAINT {quote(key.name)}" if key.name else ""
             head = f"ALTER TABLE {quote(schema.name, table.name)} ADD"
             clause = f"{kind} ({names_sql(key.columns)})"
             ways = [f"{head}{name} {clause}", f"{head} {clause}"]  # the name may be taken
-            self._first_of(thing, ways)
+            self._first_of(Item(named, where, (ways[0],)), ways)
 
-    def _first_of(self, thing: str, ways: list[str]) -> bool:
-        reason = ""
+    def _first_of(self, item: Item, ways: list[str]) -> None:
+        """Run the first statement that is not refused."""
+        reasons = []
         for sql in ways:
-            refused = self.builder.attempt(sql)
-            if refused is None:
-                return True
-            reason = refused.message
-            if refused.state != "42P07":
-                break
-        self.builder.note(thing, reason)
-        return False
+            reason = self.builder.attempt_item(Item(item.kind, item.name, (sql,)))
+            if reason is None:
+                return
+            reasons.append(reason)
+        self.builder.leave_out(item, reasons[0])
 
     def _add_checks(self, schema: Schema, table: Table) -> None:
         block = self._block(table.description)
@@ -127,55 +151,62 @@ class Completion:
             )
         }
         for check in table.check_constraints:
-            thing = f"check {check.name} of {where}"
+            item = Item("check constraint", f"{check.name} of {where}", ())
             if check.name in there:  # inherited
                 continue
             if check.name in own:
-                self.builder.make(Item(thing, (own[check.name],)))
+                self.builder.make(replace(item, statements=(own[check.name],)))
                 continue
-            condition = moved(check.condition, self.builder.names)
             name = f" CONSTRAINT {quote(check.name)}" if check.name else ""
-            self._with_or_without_rows(
-                thing, f"ALTER TABLE {place} ADD{name} CHECK ({condition}\n)"
-            )
+            ways = [
+                f"ALTER TABLE {place} ADD{name} CHECK ({condition}\n)"
+                for condition in self._ways(schema, check.condition)
+            ]
+            self._with_or_without_rows(item, ways)
 
     def _add_foreign_key(self, schema: Schema, table: Table, key: ForeignKey) -> None:
-        thing = f"foreign key {key.name} of {schema.name}.{table.name}"
+        item = Item("foreign key", f"{key.name} of {schema.name}.{table.name}", ())
         own = {
             name: sql for sql in self._block(table.description) if (name := added_constraint(sql))
         }
         if key.name in own:
-            self._with_or_without_rows(thing, moved(own[key.name], self.builder.names))
+            self._with_or_without_rows(item, [own[key.name]])
             return
         name = f" CONSTRAINT {quote(key.name)}" if key.name else ""
         place = quote(schema.name, table.name)
-        self._with_or_without_rows(thing, f"ALTER TABLE {place} ADD{name} {foreign_key_sql(key)}")
+        sql = f"ALTER TABLE {place} ADD{name} {foreign_key_sql(key)}"
+        self._with_or_without_rows(replace(item, foreign=False), [sql])
 
-    def _with_or_without_rows(self, thing: str, sql: str) -> None:
+    def _with_or_without_rows(self, item: Item, ways: list[str]) -> None:
         """Add a constraint; if rows break it, add it for the rows to come, and say so."""
-        reason = self.builder.attempt_item(Item(thing, (sql,)))
-        if reason is None:
-            return
-        broken = "violate" in reason and "NOT VALID" not in sql
-        if broken and self.builder.attempt_item(Item(thing, (f"{sql} NOT VALID",))) is None:
-            self.builder.notes.append(
-                f"{thing} does not hold for all rows, and was made NOT VALID: {reason}."
-            )
-            return
-        self.builder.note(thing, reason)
+        reason = ""
+        for sql in ways:
+            reason = self.builder.attempt_item(replace(item, statements=(sql,))) or ""
+            if not reason:
+                return
+            later = replace(item, statements=(f"{sql} NOT VALID",))
+            broken = "violate" in reason and "NOT VALID" not in sql
+            if broken and self.builder.attempt_item(later) is None:
+                self.builder.notes.append(
+                    f"{item.kind} {item.name} does not hold for all rows, and was made NOT VALID:"
+                    f" {reason}."
+                )
+                return
+        self.builder.leave_out(replace(item, statements=(ways[-1],)), reason)
 
     # Views, routines, indexes, rules
 
     def _others(self) -> Iterator[Item]:
         for schema in self.database.schemas:
-            if not self.same:
-                for routine in schema.routines:
-                    thing = f"routine {schema.name}.{routine.specific_name}"
-                    self.builder.note(thing, "It is written for another product")
             for table in schema.tables:
                 yield from self._table_others(schema, table)
-            for view in schema.views:
-                yield from self._view(schema, view)
+            if self.same:
+                for view in schema.views:
+                    yield from self._view(schema, view)
+                continue
+            reason = "it is written for another product"
+            for routine in schema.routines:
+                self.builder.left_out.append(left_out_routine(schema, routine, reason))
 
     def _table_others(self, schema: Schema, table: Table) -> Iterator[Item]:
         keys = {key.name for key in table.candidate_keys}
@@ -187,34 +218,63 @@ class Completion:
                 continue
             if added_constraint(sql) in keys:
                 continue
-            yield Item(f"a definition of {schema.name}.{table.name} ({sql[:60]})", (sql,))
+            yield Item("definition", f"of {schema.name}.{table.name}", (sql,))
 
     def _view(self, schema: Schema, view: View) -> Iterator[Item]:
+        """A view of PostgreSQL, with what else belongs to it."""
         block = self._block(view.description)
-        thing = f"view {schema.name}.{view.name}"
-        place = quote(schema.name, view.name)
-        query = view.query_original if self.same else view.query
+        name = f"{schema.name}.{view.name}"
         if block and block[0].startswith("CREATE MATERIALIZED"):
-            yield Item(thing, (block[0],))
+            yield Item("view", name, (block[0],))
             block = block[1:]
-        elif query:
-            names = names_sql(column.name for column in view.columns)
-            head = f"CREATE VIEW {place} ({names})" if names else f"CREATE VIEW {place}"
-            yield Item(thing, (f"{head} AS\n{query.strip().rstrip(';')}",))
+        elif query := view.query_original or view.query:
+            yield Item("view", name, (_view_sql(schema, view, query),))
         else:
-            self.builder.note(thing, "The archive has no SQL:2008 for it")
+            self.builder.leave_out(Item("view", name, ()), "the archive has no SQL for it")
             return
         for sql in block:
-            yield Item(f"a definition of {schema.name}.{view.name} ({sql[:60]})", (sql,))
+            yield Item("definition", f"of {name}", (sql,))
+
+    def _translate_views(self) -> None:
+        """Make the views of other products, as far as their SQL can be translated."""
+        if self.same:
+            return
+        views = {f"{s.name}.{v.name}": (s, v) for s in self.database.schemas for v in s.views}
+        known = {schema.name for schema in self.database.schemas}
+        ways: dict[str, list[str]] = {}
+        for name, (schema, view) in views.items():
+            home = schema.name
+            try:
+                query = translated_view(
+                    self.database,
+                    schema,
+                    view,
+                    "postgres",
+                    lambda s, n, home=home: (s if s in known else home, n),  # type: ignore[misc]
+                )
+            except NotTranslatable as error:
+                self.builder.left_out.append(left_out_view(schema, view, str(error)))
+            else:
+                ways[name] = [_view_sql(schema, view, query)]
+        reasons = make_in_turn(
+            ways, lambda name, sql: self.builder.attempt_item(Item("view", name, (sql,)))
+        )
+        for name, reason in reasons.items():
+            self.builder.left_out.append(left_out_view(*views[name], reason))
+        made = [name for name in ways if name not in reasons]
+        if made:
+            self.builder.notes.append(translation_note(self.database, "PostgreSQL", made))
 
     def _triggers(self) -> Iterator[Item]:
         for schema, table in self.database.tables():
             for trigger in table.triggers:
-                thing = f"trigger {trigger.name} of {schema.name}.{table.name}"
                 if self.same:
-                    yield Item(thing, (trigger.triggered_action,))
+                    name = f"{trigger.name} of {schema.name}.{table.name}"
+                    yield Item("trigger", name, (trigger.triggered_action,))
                 else:
-                    self.builder.note(thing, "It is written for another product")
+                    reason = "it is written for another product"
+                    missed = left_out_trigger(schema, table, trigger, reason)
+                    self.builder.left_out.append(missed)
 
     # Comments and rights
 
@@ -269,23 +329,33 @@ class Completion:
 
     def _grant(self) -> None:
         """Grant what was granted, to those who exist here."""
-        if not self.same or not self.database.privileges:
+        if not self.same:
+            reason = "they are those of another product"
+            self.builder.left_out.extend(left_out_rights(self.database, reason))
             return
         here = {row["name"] for row in rows(self.builder.connection, _ROLES)} | {"PUBLIC"}
-        missing: Counter[str] = Counter()
+        missing: list[tuple[str, str]] = []
         for privilege in self.database.privileges:
             if privilege.type == "MEMBER":
                 continue
             if privilege.grantee not in here:
-                missing[privilege.grantee] += 1
+                missing.append((privilege.grantee, _grant_sql(privilege) or ""))
             elif (sql := _grant_sql(privilege)) is not None:
                 refused = self.builder.attempt(moved(sql, self.builder.names))
                 if refused:
-                    self.builder.note(f"a right of {privilege.grantee}", refused.message)
-        for name, count in missing.items():
-            self.builder.notes.append(
-                f"{count} privileges of {name} were left out: there is no such role here."
+                    item = Item("privilege", f"of {privilege.grantee}", (sql,))
+                    self.builder.leave_out(item, refused.message)
+        for name, sql in missing:
+            self.builder.leave_out(
+                Item("privilege", f"of {name}", (sql,)), "there is no such role here"
             )
+
+
+def _view_sql(schema: Schema, view: View, query: str) -> str:
+    names = names_sql(column.name for column in view.columns)
+    columns = f" ({names})" if names else ""
+    place = quote(schema.name, view.name)
+    return f"CREATE VIEW {place}{columns} AS\n{query.strip().rstrip(';')}"
 
 
 _ROLES = "SELECT rolname AS name FROM pg_roles"
@@ -323,4 +393,4 @@ def _comment(place: str, description: str | None, foreign: bool = False) -> Iter
     text, _ = split_original(description)
     if text:
         sql = f"COMMENT ON {place} IS {quote_text(text)}"
-        yield Item(f"comment on {place}", (sql,), foreign=foreign)
+        yield Item("comment", f"on {place}", (sql,), foreign=foreign)

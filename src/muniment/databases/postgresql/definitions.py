@@ -46,6 +46,8 @@ __all__ = ["Relation", "read_database"]
 _MATCH = {"f": "FULL", "p": "PARTIAL", "s": "SIMPLE"}
 _ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 _EVENTS = ((4, "INSERT"), (8, "DELETE"), (16, "UPDATE"), (32, "TRUNCATE"))
+_TEXTS = ("text", "character varying")
+_ENCODING = "server_encoding"
 _PUBLIC = "standard public schema"
 
 
@@ -335,7 +337,9 @@ class _Reader:
     def _fit(self, home: str, table: str, column: Row) -> Fit:
         place = (home, table, column["name"])
         if self.selection.wants_text(*place):
-            return Fit(Plain("other", CLOB), CLOB)
+            text = self.catalogue.types[column["type_id"]]["spelt"] in _TEXTS
+            escaped = text and self.connection.info.parameter_status(_ENCODING) == "SQL_ASCII"
+            return Fit(Plain("escaped" if escaped else "other", CLOB), CLOB)
         return self.fitter.fit(place, column["type_id"], column["modifier"])
 
     def _with_original(self, database: Database, table: Table, row: Row) -> Table:

@@ -42,6 +42,14 @@ _PART_PAGES = 1024
 _CHUNK = 32 << 20  # of a large object; PostgreSQL unpacks the whole value for each
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _TEXTS = ("text", "character varying")
+# Cheaper to spell right by the server than to take rows apart here.
+_SERVED = {
+    "boolean": "{}::text",
+    "timestamp without time zone": "replace({}::text, ' ', 'T')",
+    "timestamp with time zone": "replace(({} AT TIME ZONE 'UTC')::text, ' ', 'T')",
+    "money": "{}::numeric",
+    "escaped": "encode(convert_to({}, 'SQL_ASCII'), 'escape')",
+}
 _RANGES_SINCE = 140000  # earlier versions read the whole table for every range
 
 Part: TypeAlias = tuple[str, int, int | None]  # a stored table, its first page, the page after
@@ -68,12 +76,16 @@ def open_source(
     first = connect(options, settings)
     try:
         _lock(first, chosen)
-        (row,) = rows(first, "SELECT pg_export_snapshot() AS name")
-        state = _State(url, options, settings, row["name"], chosen, inline_limit, path)
+        (row,) = rows(first, _EXPORT)
+        checked = row["encoding"] != "SQL_ASCII"
+        state = _State(url, options, settings, row["name"], chosen, inline_limit, path, checked)
         with PostgresqlSource(state, first) as source:
             yield source
     finally:
         first.close()
+
+
+_EXPORT = "SELECT pg_export_snapshot() AS name, current_setting('server_encoding') AS encoding"
 
 
 def _user_path(options: dict[str, Any]) -> str:
@@ -121,6 +133,7 @@ class _State:
     selection: Selection
     inline_limit: int
     path: str
+    checked: bool = True  # whether the server makes sure that text is valid
     database: Database | None = None
     relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
     parts: dict[tuple[str, str], tuple[Part, ...] | None] = field(default_factory=dict)
@@ -293,6 +306,7 @@ class _Reading:
         self._order = state.selection.order_of(schema.name, table.name)
         self._condition = state.selection.where_of(schema.name, table.name)
         self._limit = state.inline_limit
+        self._checked = state.checked
         stored = bool(self.relation.leaves)
         self._large = [
             k
@@ -304,6 +318,8 @@ class _Reading:
 
     def batch(self, chunk: bytes) -> Batch:
         """Return the batch of some COPY text."""
+        if not self._checked:
+            self._cells.check_text(chunk)
         return self._cells.batch(decode_rows(chunk))
 
     def sql(self, part: Part | None) -> str:
@@ -369,8 +385,8 @@ class _Reading:
         name, node = quote(self._names[k]), self._nodes[k]
         value = name
         if isinstance(node, Plain):
-            if node.base == "money":
-                value = f"{name}::numeric"
+            if node.base in _SERVED:
+                value = _SERVED[node.base].format(name)
             elif node.base == "large object":
                 value = f"CASE WHEN {name} <> 0 THEN lo_get({name}) END"
         return (

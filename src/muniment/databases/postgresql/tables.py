@@ -99,7 +99,7 @@ def create_types(schema: Schema) -> Iterator[tuple[str, str]]:
     """Yield each named type of a schema and the statement that makes it."""
     tables = {table.name for table in schema.tables}
     for user_type in schema.types:
-        thing = f"type {schema.name}.{user_type.name}"
+        thing = f"{schema.name}.{user_type.name}"
         place = quote(schema.name, user_type.name)
         if user_type.base is not None:
             yield thing, f"CREATE DOMAIN {place} AS {nearest_type(user_type.base)}"

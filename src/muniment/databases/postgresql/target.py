@@ -103,7 +103,7 @@ class PostgresqlTarget:
     def __init__(self, connection: Connection, replace: bool) -> None:
         self._connection, self._replace = connection, replace
         self._builder = Builder(connection)
-        self.notes = self._builder.notes
+        self.notes, self.left_out = self._builder.notes, self._builder.left_out
         self.finished = False
         self._later: list[Item] = []
         self._computed: dict[tuple[str, str], tuple[int, ...]] = {}
@@ -122,7 +122,7 @@ class PostgresqlTarget:
             self._builder.run(f"CREATE SCHEMA IF NOT EXISTS {place}", f"schema {schema.name}")
         if self._same:
             for sql in _statements(database.description):
-                self._builder.make(Item(f"extension ({sql})", (sql,)))
+                self._builder.make(Item("extension", sql.rpartition(" EXISTS ")[2], (sql,)))
         items = [*self._types_and_routines(database), *self._table_items(database)]
         for item, reason in self._builder.settle(items):
             self._make_otherwise(database, item, reason)
@@ -159,43 +159,44 @@ class PostgresqlTarget:
         for schema in database.schemas:
             if not self._same:
                 for thing, sql in create_types(schema):
-                    yield Item(thing, (sql,), foreign=False)
+                    yield Item("type", thing, (sql,), foreign=False)
                 continue
             for sql in _statements(schema.description)[1:]:
-                yield Item(f"a definition of schema {schema.name} ({sql[:60]})", (sql,))
+                yield Item("definition", f"of schema {schema.name}", (sql,))
             brought = {t.name: _statements(t.description) for t in schema.types}
             plain = dict(create_types(schema))
             for name, statements in brought.items():
-                thing = f"type {schema.name}.{name}"
+                thing = f"{schema.name}.{name}"
                 if statements:
-                    yield Item(thing, statements)
+                    yield Item("type", thing, statements)
                 elif thing in plain:
-                    yield Item(thing, (plain[thing],), foreign=False)
+                    yield Item("type", thing, (plain[thing],), foreign=False)
             for routine in schema.routines:
                 if routine.source:
-                    yield Item(f"routine {schema.name}.{routine.specific_name}", (routine.source,))
+                    name = f"{schema.name}.{routine.specific_name}"
+                    yield Item("routine", name, (routine.source,))
 
     def _table_items(self, database: Database) -> Iterator[Item]:
         for schema, table in database.tables():
-            thing = f"table {schema.name}.{table.name}"
+            name = f"{schema.name}.{table.name}"
             block = _statements(table.description) if self._same else ()
             for sql in block:
                 if (count := own_row_count(sql)) is not None:
                     self._own[schema.name, table.name] = count
             early = tuple(sql for sql in block if is_early(sql))
             if early and early[0].startswith("CREATE"):
-                yield Item(thing, early)
+                yield Item("table", name, early)
             else:
                 sql = create_table_sql(schema, table, self._same)
-                yield Item(thing, (sql,), foreign=False)
+                yield Item("table", name, (sql,), foreign=False)
 
     def _make_otherwise(self, database: Database, item: Item, reason: str) -> None:
         """Make a table by its SQL:2008 types, if its own definition does not work here."""
-        if not item.thing.startswith("table "):
+        if item.kind != "table":
             self._later.append(item)
             return
         schema, table = next(
-            (s, t) for s, t in database.tables() if item.thing == f"table {s.name}.{t.name}"
+            (s, t) for s, t in database.tables() if item.name == f"{s.name}.{t.name}"
         )
         nearest = create_table_sql(schema, table, False)
         self._builder.notes.append(
