@@ -244,10 +244,30 @@ FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace
 WHERE {_OWN} AND {_NO_MEMBER.format("pg_collation", "c")} ORDER BY n.nspname, c.collname
 """
 
+_DICTIONARIES = f"""
+SELECT n.nspname AS schema, d.dictname AS name, d.dictinitoption AS options,
+    quote_ident(tn.nspname) || '.' || quote_ident(t.tmplname) AS template,
+    obj_description(d.oid, 'pg_ts_dict') AS comment
+FROM pg_ts_dict d JOIN pg_namespace n ON n.oid = d.dictnamespace
+JOIN pg_ts_template t ON t.oid = d.dicttemplate JOIN pg_namespace tn ON tn.oid = t.tmplnamespace
+WHERE {_OWN} AND {_NO_MEMBER.format("pg_ts_dict", "d")} ORDER BY n.nspname, d.dictname
+"""
+
+_CONFIGURATIONS = f"""
+SELECT n.nspname AS schema, c.cfgname AS name,
+    quote_ident(pn.nspname) || '.' || quote_ident(p.prsname) AS parser,
+    obj_description(c.oid, 'pg_ts_config') AS comment,
+    ARRAY(SELECT k.alias || ' WITH ' || string_agg(m.mapdict::regdictionary::text, ', '
+        ORDER BY m.mapseqno) FROM pg_ts_config_map m JOIN ts_token_type(c.cfgparser) k
+        ON k.tokid = m.maptokentype WHERE m.mapcfg = c.oid GROUP BY k.tokid, k.alias
+        ORDER BY k.tokid) AS mappings
+FROM pg_ts_config c JOIN pg_namespace n ON n.oid = c.cfgnamespace
+JOIN pg_ts_parser p ON p.oid = c.cfgparser JOIN pg_namespace pn ON pn.oid = p.prsnamespace
+WHERE {_OWN} AND {_NO_MEMBER.format("pg_ts_config", "c")} ORDER BY n.nspname, c.cfgname
+"""
+
 # What has no place in an archive, and does not come back either: people have to know.
 _OTHERS = {
-    "text search configuration": ("pg_ts_config", "cfgnamespace"),
-    "text search dictionary": ("pg_ts_dict", "dictnamespace"),
     "operator": ("pg_operator", "oprnamespace"),
     "operator class": ("pg_opclass", "opcnamespace"),
     "conversion": ("pg_conversion", "connamespace"),
@@ -285,6 +305,8 @@ class Catalogue:
         self.aggregates = {row["oid"]: row for row in self._ask(_AGGREGATES)}
         self.extensions = self._ask(_EXTENSIONS)
         self.collations = self._ask(_COLLATIONS)
+        self.dictionaries = self._ask(_DICTIONARIES)
+        self.configurations = self._ask(_CONFIGURATIONS)
         self.children: dict[int, list[int]] = defaultdict(list)
         for child, links in self.parents.items():
             for link in links:

@@ -14,6 +14,7 @@ from muniment.databases.postgresql.originals import (
     extension_sql,
     identity,
     own_rows,
+    search_statements,
     sequence_options,
     sequence_sql,
     sequence_state,
@@ -118,7 +119,9 @@ class _Reader:
             home,
             "",
             description=comment,
-            tables=tuple(self._table(r) for r in tables if r["partly"]),
+            tables=tuple(
+                self._table(r) for r in tables if r["partly"] and self.catalogue.columns[r["oid"]]
+            ),
             views=tuple(self._view(r) for r in mine if r["kind"] in "vm"),
             routines=tuple(r for at, r in read_routines(self.catalogue) if at == home),
         )
@@ -176,7 +179,9 @@ class _Reader:
             name = f"{row['schema']}.{row['name']}"
             if not self.selection.takes(row["schema"], row["name"]):
                 continue
-            if not row["partly"]:
+            if not self.catalogue.columns[row["oid"]]:
+                self.notes.append(f"table {name} was left out: it has no columns.")
+            elif not row["partly"]:
                 self.notes.append(f"table {name} was left out: this user may not read it.")
             elif hidden := [
                 c["name"] for c in self.catalogue.columns[row["oid"]] if not c["readable"]
@@ -416,6 +421,7 @@ class _Reader:
         for collation in self.catalogue.collations:
             if collation["schema"] == schema.name and (sql := collation_sql(collation)):
                 yield sql
+        yield from search_statements(self.catalogue, schema.name)
         kept = {(s.name, t.name) for s, t in database.tables()}
         for sequence in self.catalogue.sequences:
             owner = sequence["owner"]

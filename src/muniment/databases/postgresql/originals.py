@@ -13,7 +13,8 @@ from muniment.databases.postgresql.connection import quote, quote_text
 
 __all__ = [
     "aggregate_sql", "collation_sql", "extension_sql", "is_plain_constraint", "own_rows",
-    "sequence_sql", "sequence_state", "table_statements", "type_statements", "view_statements",
+    "search_statements", "sequence_sql", "sequence_state", "table_statements", "type_statements",
+    "view_statements",
 ]  # fmt: skip
 
 _ENABLED = {"D": "DISABLE", "R": "ENABLE REPLICA", "A": "ENABLE ALWAYS"}
@@ -376,6 +377,25 @@ def collation_sql(row: Row) -> str | None:
     if not facts["collisdeterministic"]:
         parts.append("deterministic = false")
     return f"CREATE COLLATION {quote(row['schema'], row['name'])} ({', '.join(parts)})"
+
+
+def search_statements(catalogue: Catalogue, home: str) -> Iterator[str]:
+    """Yield the dictionaries and configurations of a schema for the search in text."""
+    for row in catalogue.dictionaries:
+        if row["schema"] == home:
+            options = f", {row['options']}" if row["options"] else ""
+            place = f"TEXT SEARCH DICTIONARY {quote(home, row['name'])}"
+            yield f"CREATE {place} (TEMPLATE = {row['template']}{options})"
+            if row["comment"]:
+                yield f"COMMENT ON {place} IS {quote_text(row['comment'])}"
+    for row in catalogue.configurations:
+        if row["schema"] == home:
+            place = f"TEXT SEARCH CONFIGURATION {quote(home, row['name'])}"
+            yield f"CREATE {place} (PARSER = {row['parser']})"
+            for mapping in row["mappings"]:
+                yield f"ALTER {place} ADD MAPPING FOR {mapping}"
+            if row["comment"]:
+                yield f"COMMENT ON {place} IS {quote_text(row['comment'])}"
 
 
 _AGGREGATE_PARTS = (
