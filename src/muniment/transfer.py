@@ -23,6 +23,7 @@ from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
 from muniment.sql.original import join_original, split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Encoder, Piece, Source, Target
+from muniment.sql.types import NamedType, Type
 from muniment.workers import Task, Workers, default_jobs, start_workers
 
 __all__ = [
@@ -505,15 +506,31 @@ def _renamed(database: Database, names: Mapping[str, str]) -> Database:
             there = ", ".join(sorted(known))
             raise UsageError(f"the archive has no schema {old} to rename; it has {there}")
 
+    def renamed(type_: Type) -> Type:
+        if isinstance(type_, NamedType):
+            return NamedType(names.get(type_.schema, type_.schema), type_.name)
+        return type_
+
     def moved(table: Table) -> Table:
         keys = tuple(
             replace(k, referenced_schema=names.get(k.referenced_schema, k.referenced_schema))
             for k in table.foreign_keys
         )
-        return replace(table, foreign_keys=keys)
+        columns = tuple(replace(c, type=renamed(c.type)) for c in table.columns)
+        return replace(table, columns=columns, foreign_keys=keys)
+
+    def moved_type(made: UserType) -> UserType:
+        attributes = tuple(replace(a, type=renamed(a.type)) for a in made.attributes)
+        under = names.get(made.under_schema or "", made.under_schema)
+        return replace(made, attributes=attributes, under_schema=under)
 
     schemas = tuple(
-        replace(s, name=names.get(s.name, s.name), tables=tuple(map(moved, s.tables)))
+        replace(
+            s,
+            name=names.get(s.name, s.name),
+            tables=tuple(map(moved, s.tables)),
+            types=tuple(map(moved_type, s.types)),
+        )
         for s in database.schemas
     )
     return replace(database, schemas=schemas)
@@ -529,17 +546,19 @@ class _Renamed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def _schema(self, schema: Schema) -> Schema:
-        return replace(schema, name=self._old.get(schema.name, schema.name))
+    def _there(self, schema: Schema, table: Table) -> tuple[Schema, Table]:
+        """A table as the source knows it: its types may be those of a renamed schema, too."""
+        home = self._source.describe().schema(self._old.get(schema.name, schema.name))
+        return home, home.table(table.name)
 
     def opener(self) -> None:
         return None  # workers would look for the new names in the archive
 
     def parts(self, schema: Schema, table: Table) -> Iterator[Any]:
-        return self._source.parts(self._schema(schema), table)
+        return self._source.parts(*self._there(schema, table))
 
     def batches(self, schema: Schema, table: Table, part: Any) -> Iterator[Batch]:
-        return self._source.batches(self._schema(schema), table, part)
+        return self._source.batches(*self._there(schema, table), part)
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> Any:
-        return self._source.open_lob(self._schema(schema), table, reference)
+        return self._source.open_lob(*self._there(schema, table), reference)

@@ -118,5 +118,6 @@ def private_postgresql(**settings: str) -> Iterator[Cluster]:
         def is_ready() -> bool:
             return subprocess.run(ready, check=False).returncode == 0
 
-        with running(command, _USER, folder / "log", is_ready, signal.SIGINT) as process:
+        # SIGQUIT: nothing has to be written to files that are removed at once.
+        with running(command, _USER, folder / "log", is_ready, signal.SIGQUIT) as process:
             yield Cluster(folder, port, process)

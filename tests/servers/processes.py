@@ -17,6 +17,7 @@ from typing import Any
 
 __all__ = ["as_user", "find_program", "free_port", "run", "running", "server_folder"]
 
+_ROOM = 4 << 30  # bytes
 _PATIENCE = 60  # seconds until a server has to answer
 
 
@@ -49,13 +50,21 @@ def as_user(name: str) -> dict[str, Any]:
     return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
+def _memory() -> str | None:
+    """A folder in memory, where making and dropping databases is quick, if there is room."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < _ROOM:
+        return None
+    return str(memory)
+
+
 @contextmanager
 def server_folder(product: str, user: str) -> Iterator[Path]:
     """Make a folder that belongs to a server's user, and remove it afterwards.
 
     Its name is short: the path of a unix socket has room for about a hundred bytes.
     """
-    folder = Path(tempfile.mkdtemp(prefix=f"muniment-{product}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"muniment-{product}-", dir=_memory()))
     try:
         folder.chmod(0o755)
         if os.geteuid() == 0:

@@ -137,6 +137,7 @@ _REFUSALS = (
     ("Connection refused", "nobody answers at {place}; is the server running, and the port right?"),
     ("No such file or directory", "there is no server socket for {place}; is the server running, "
      "and the folder right?"),
+    ("failed to resolve host", "the host of {place} is not known; check its name"),
     ("could not translate host name", "the host of {place} is not known; check its name"),
     ("timeout expired", "{place} did not answer in time; check the host, the port and firewalls"),
     ("no pg_hba.conf entry", "the server does not let this user in from here ({detail}); ask its "

@@ -266,6 +266,8 @@ class PostgresqlSource:
             execute(connection, _SNAPSHOT)
             name = quote_text(self._state.snapshot)
             execute(connection, f"SET TRANSACTION SNAPSHOT {name}", "to share the snapshot")
+            if not self._state.checked:  # else the server would refuse bytes that are no text
+                execute(connection, "SET client_encoding = 'SQL_ASCII'")
         except BaseException:
             connection.close()
             raise

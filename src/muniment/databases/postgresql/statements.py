@@ -94,7 +94,7 @@ def moved(sql: str, names: Mapping[str, str]) -> str:
     """Return SQL with schemas renamed wherever a name is qualified, also in text that names things.
 
     >>> moved("SELECT a.b, 'a.c'::regclass FROM a.t", {"a": "x"})
-    'SELECT "x".b, \\'x.c\\'::regclass FROM "x".t'
+    'SELECT "x".b, \\'"x".c\\'::regclass FROM "x".t'
     """
     if all(old == new for old, new in names.items()):
         return sql
@@ -110,12 +110,9 @@ def moved(sql: str, names: Mapping[str, str]) -> str:
             [t for _, t in after[:3]] == [":", ":", "regclass"] or "setval" in sql[:24]
         ):
             for old, new in names.items():
-                for spelt, other in (
-                    (f"{old}.", f"{new}."),
-                    (f"{_quoted(old)}.", f"{_quoted(new)}."),
-                ):
+                for spelt in (f"{old}.", f"{_quoted(old)}."):
                     if text.startswith(f"'{spelt}"):
-                        tokens[number] = kind, "'" + other + text[len(spelt) + 1 :]
+                        tokens[number] = kind, f"'{_quoted(new)}.{text[len(spelt) + 1 :]}"
         elif kind == "dollar" or (kind == "word" and text.upper() == "SCHEMA" and number < 4):
             follows = [n for n in range(number + 1, len(tokens)) if tokens[n][0] != "space"]
             if kind == "word" and follows and _unquoted(tokens[follows[0]][1]) in names:
