@@ -377,7 +377,8 @@ def test_statements_that_are_no_definitions_do_not_run(
     [
         "DROP TABLE t", "SELECT 1", "CREATE TABLE t AS SELECT 1", "COPY t TO PROGRAM 'x'", "DO $$ $$",
         "CREATE INDEX i ON t (a); SELECT 1", "ALTER SYSTEM SET x = 1", "ALTER ROLE x SUPERUSER",
-        "SELECT pg_catalog.setval('\"a\".\"b\"', 1, true), pg_sleep(9)", "CREATE ROLE x", "",
+        "SELECT pg_catalog.setval('\"a\".\"b\"', 1, true), pg_sleep(9)",
+        r"SELECT pg_catalog.setval(E'a\', 1, true), pg_sleep(9), E', 1, true)", "CREATE ROLE x", "",
     ],
 )  # fmt: skip
 def test_only_definitions_are_definitions(sql: str) -> None:

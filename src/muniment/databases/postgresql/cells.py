@@ -173,7 +173,8 @@ class CellReader:
         if isinstance(node, Listing):
             parts = [(part, node.element) for part in array_parts(text)]
         else:
-            parts = list(zip(record_parts(text), node.parts, strict=True))
+            texts = record_parts(text) if node.parts else ()
+            parts = list(zip(texts, node.parts, strict=True))
         inner = [NULL if p is None else self._value(p, n, k, row) for p, n in parts]
         return OPEN + b"".join([part + ITEM for part in inner]) + CLOSE
 

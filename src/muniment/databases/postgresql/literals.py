@@ -50,8 +50,6 @@ def record_parts(text: bytes) -> Iterator[bytes | None]:
     >>> list(record_parts(b'(1,,"","a ""b"" c")'))
     [b'1', None, b'', b'a "b" c']
     """
-    if text == b"()":
-        return
     position, end = 1, len(text)
     if text[:1] != b"(" or text[-1:] != b")":
         raise ValueError(f"not a composite value: {text[:80]!r}")

@@ -36,7 +36,8 @@ _DEFINITION = re.compile(
         |STATISTICS|COLLATION|EXTENSION|SCHEMA|TEXT\s+SEARCH)\b
       | ALTER\s+(TABLE|INDEX|VIEW|SEQUENCE|DOMAIN|STATISTICS|TEXT\s+SEARCH)\b
       | COMMENT\s+ON\b
-      | SELECT\ pg_catalog\.setval\('("[^'\\]+"\."[^'\\]+")',\ -?\d+,\ (true|false)\)\Z""",
+      | SELECT\ pg_catalog\.setval\(
+        (E'(?:[^'\\]|''|\\\\)+'|'(?:[^'\\]|'')+'),\ -?\d+,\ (true|false)\)\Z""",
     re.VERBOSE | re.IGNORECASE,
 )
 _EARLY = re.compile(
