@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from muniment.databases.postgresql.fitting import CLOB, Fit, Fitter
 from muniment.databases.postgresql.originals import (
     collation_sql,
     extension_sql,
-    identity,
     own_rows,
     search_statements,
     sequence_options,
@@ -22,31 +21,32 @@ from muniment.databases.postgresql.originals import (
     type_statements,
     view_statements,
 )
+from muniment.databases.postgresql.outline import (
+    describe_column,
+    describe_foreign_key,
+    describe_key,
+    describe_trigger,
+    index_key,
+    original,
+    result_columns,
+    with_view_tables,
+)
 from muniment.databases.postgresql.routines import read_privileges, read_roles, read_routines
 from muniment.databases.postgresql.types import Plain, archived_type
 from muniment.errors import UsageError
 from muniment.sql.model import (
     CheckConstraint,
-    Column,
     Database,
-    ForeignKey,
-    Reference,
     Schema,
     Table,
-    Trigger,
-    UniqueKey,
     UserType,
     View,
 )
-from muniment.sql.original import Original, join_original
 from muniment.sql.selection import Selection
 from muniment.sql.types import NamedType
 
 __all__ = ["Relation", "read_database"]
 
-_MATCH = {"f": "FULL", "p": "PARTIAL", "s": "SIMPLE"}
-_ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
-_EVENTS = ((4, "INSERT"), (8, "DELETE"), (16, "UPDATE"), (32, "TRUNCATE"))
 _TEXTS = ("text", "character varying")
 _ENCODING = "server_encoding"
 _PUBLIC = "standard public schema"
@@ -61,12 +61,6 @@ class Relation:
     leaves: tuple[tuple[str, int], ...] = ()  # stored tables and their oid; none for queries
     custom: bool = False  # whether SQL of the user's is in it, which may need the search path
     rows: int = 0
-
-
-def original(description: str | None, statements: Iterable[str]) -> str | None:
-    """Return a description with statements behind it, if there are any."""
-    listed = tuple(statements)
-    return join_original(description, Original("PostgreSQL", listed)) if listed else description
 
 
 @dataclass
@@ -91,7 +85,7 @@ class _Reader:
         self.selection.check(whole, views)
         self._say_what_is_hidden(whole)
         database = self.selection.prune(whole)
-        database = _with_view_tables(database, whole, self.selection)
+        database = with_view_tables(database, whole, self.selection)
         database = self._with_queries(database)
         self._look(database)
         schemas = tuple(
@@ -128,30 +122,30 @@ class _Reader:
 
     def _table(self, row: Row) -> Table:
         constraints = [c for c in self.catalogue.constraints[row["oid"]] if not c["conparentid"]]
-        primary = [_key(c) for c in constraints if c["kind"] == "p"]
-        unique = [_key(c) for c in constraints if c["kind"] == "u"]
-        unique += [k for i in self.catalogue.indexes[row["oid"]] if (k := _index_key(i))]
+        primary = [describe_key(c) for c in constraints if c["kind"] == "p"]
+        unique = [describe_key(c) for c in constraints if c["kind"] == "u"]
+        unique += [k for i in self.catalogue.indexes[row["oid"]] if (k := index_key(i))]
         readable = [c for c in self.catalogue.columns[row["oid"]] if c["readable"]]
         return Table(
             row["name"],
             "",
-            tuple(_column(c) for c in readable),
+            tuple(describe_column(c) for c in readable),
             rows=max(int(row["reltuples"]), 0),
             description=row["comment"],
             primary_key=primary[0] if primary else None,
             candidate_keys=tuple(unique),
-            foreign_keys=tuple(_foreign_key(c) for c in constraints if c["kind"] == "f"),
+            foreign_keys=tuple(describe_foreign_key(c) for c in constraints if c["kind"] == "f"),
             check_constraints=tuple(
                 CheckConstraint(c["name"], c["condition"], c["comment"])
                 for c in constraints
                 if c["kind"] == "c"
             ),
-            triggers=tuple(_trigger(t) for t in self.catalogue.triggers[row["oid"]]),
+            triggers=tuple(describe_trigger(t) for t in self.catalogue.triggers[row["oid"]]),
         )
 
     def _view(self, row: Row) -> View:
         columns = (
-            replace(_column(c), type=self._flat(c), nullable=None, default_value=None)
+            replace(describe_column(c), type=self._flat(c), nullable=None, default_value=None)
             for c in self.catalogue.columns[row["oid"]]
         )
         description = original(row["comment"], view_statements(self.catalogue, row))
@@ -232,7 +226,7 @@ class _Reader:
             query = self.selection.queries[table.name].strip().rstrip(";")
             sql = f"({query}\n) AS {quote(table.name)}"
             self._use_path(True)
-            described = _result_columns(self.connection, sql)
+            described = result_columns(self.connection, sql)
             self._use_path(False)
             return Relation(sql + where, (), custom=True), described
         chosen = {c.name for c in table.columns}
@@ -322,9 +316,9 @@ class _Reader:
         described: list[Row]
         if row is None:
             self._use_path(True)
-            described = _result_columns(self.connection, relation.sql)
+            described = result_columns(self.connection, relation.sql)
             self._use_path(False)
-            table = replace(table, columns=tuple(_column(c) for c in described))
+            table = replace(table, columns=tuple(describe_column(c) for c in described))
         else:
             by_name = {c["name"]: c for c in self.catalogue.columns[row["oid"]]}
             described = [by_name[c.name] for c in table.columns]
@@ -492,104 +486,3 @@ def _sequence_states(connection: Connection, catalogue: Catalogue) -> dict[int, 
 
 def _comment(kind: str, home: str, row: Row) -> str:
     return f"COMMENT ON {kind} {quote(home, row['name'])} IS {quote_text(row['comment'])}"
-
-
-def _column(row: Row) -> Column:
-    description, default = row["comment"], row["expression"]
-    if row["attgenerated"]:
-        clause = f"GENERATED ALWAYS AS ({row['expression']})"
-        stored = "STORED" if row["attgenerated"] == "s" else "VIRTUAL"
-        description, default = original(description, [f"{clause} {stored}"]), None
-    elif row["attidentity"]:
-        description = original(description, [f"GENERATED {identity(row)} AS IDENTITY"])
-    return Column(
-        row["name"],
-        CLOB,  # replaced once the rows were asked
-        type_original=row["type"],
-        nullable=not row["attnotnull"],
-        default_value=default,
-        description=description,
-    )
-
-
-def _key(row: Row) -> UniqueKey:
-    return UniqueKey(row["name"], tuple(row["columns"]), row["comment"])
-
-
-def _index_key(row: Row) -> UniqueKey | None:
-    """A unique index on plain columns says the same as a candidate key."""
-    if row["constraint_oid"] is not None or not (row["indisunique"] and row["plain"]):
-        return None
-    if not row["indisvalid"]:
-        return None
-    return UniqueKey(row["name"], tuple(row["columns"]), row["comment"])
-
-
-def _foreign_key(row: Row) -> ForeignKey:
-    pairs = zip(row["columns"], row["referenced"], strict=True)
-    return ForeignKey(
-        row["name"],
-        row["referenced_schema"],
-        row["referenced_table"],
-        tuple(Reference(column, referenced) for column, referenced in pairs),
-        match_type=_MATCH[row["confmatchtype"]],
-        delete_action=_ACTIONS[row["confdeltype"]],
-        update_action=_ACTIONS[row["confupdtype"]],
-        description=row["comment"],
-    )
-
-
-def _trigger(row: Row) -> Trigger:
-    time = "INSTEAD OF" if row["bits"] & 64 else "BEFORE" if row["bits"] & 2 else "AFTER"
-    aliases = [
-        f"{which} TABLE AS {quote(name)}"
-        for which, name in (("OLD", row["old_table"]), ("NEW", row["new_table"]))
-        if name
-    ]
-    return Trigger(
-        row["name"],
-        time,
-        " OR ".join(word for bit, word in _EVENTS if row["bits"] & bit),
-        row["definition"],
-        alias_list=" ".join(aliases) or None,
-        description=row["comment"],
-    )
-
-
-def _with_view_tables(database: Database, whole: Database, selection: Selection) -> Database:
-    """Add the selected views as tables, and take them out of the views."""
-    schemas = []
-    for schema in database.schemas:
-        chosen = [v for v in schema.views if selection.takes_view(schema.name, v.name)]
-        tables = tuple(
-            Table(v.name, "", v.columns, description=f"The rows of a view:\n{v.query_original}")
-            for v in chosen
-        )
-        views = tuple(v for v in schema.views if v not in chosen)
-        schemas.append(replace(schema, tables=schema.tables + tables, views=views))
-    return replace(database, schemas=tuple(schemas))
-
-
-def _result_columns(connection: Connection, relation: str) -> list[Row]:
-    """Describe the columns of a query as the catalogue describes those of a table."""
-    cursor = connection.execute(f"SELECT * FROM {relation} LIMIT 0".encode())
-    result = cursor.pgresult
-    assert result is not None
-    found = []
-    for number, column in enumerate(cursor.description or ()):
-        oid, modifier = column.type_code, result.fmod(number)
-        (row,) = rows(connection, f"SELECT format_type({oid}, {modifier}) AS type")
-        found.append(
-            {
-                "name": column.name,
-                "type_id": oid,
-                "modifier": modifier,
-                "type": row["type"],
-                "comment": None,
-                "expression": None,
-                "attgenerated": "",
-                "attidentity": "",
-                "attnotnull": False,
-            }
-        )
-    return found
