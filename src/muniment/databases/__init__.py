@@ -58,6 +58,23 @@ _PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
     server=True,
     types="muniment.databases.postgresql.types",
 )
+# Their dialects have drivers to choose from: oracle+oracledb://, mssql+pymssql://, …
+_GENERIC = {
+    scheme: _Product(
+        name,
+        "muniment.databases.generic",
+        "muniment.databases.generic_target",
+        "sqlalchemy",
+        server=True,
+    )
+    for scheme, name in {
+        "sqlalchemy": "a database through SQLAlchemy",
+        "oracle": "Oracle",
+        "mssql": "Microsoft SQL Server",
+        "db2": "Db2",
+    }.items()
+}
+_PRODUCTS |= _GENERIC
 
 _SECRETS = {"password", "passwd", "pwd", "sslpassword"}  # in the query of a URL
 
@@ -139,7 +156,8 @@ def type_tables() -> dict[str, tuple[TypeRow, ...]]:
 
 
 def _find(url: str) -> _Product:
-    product = _PRODUCTS.get(url.partition(":")[0].lower())
+    scheme = url.partition(":")[0].lower()
+    product = _PRODUCTS.get(scheme) or _GENERIC.get(scheme.partition("+")[0])
     if not is_url(url) or product is None:
         known = ", ".join(
             f"{name}://{'…' if known.server else '/…'}" for name, known in _PRODUCTS.items()
