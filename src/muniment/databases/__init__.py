@@ -58,6 +58,14 @@ _PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
     server=True,
     types="muniment.databases.postgresql.types",
 )
+_PRODUCTS["firebird"] = _Product(
+    "Firebird",
+    "muniment.databases.firebird",
+    "muniment.databases.firebird",
+    "firebird",
+    server=True,
+    types="muniment.databases.firebird",
+)
 # Their dialects have drivers to choose from: oracle+oracledb://, mssql+pymssql://, …
 _GENERIC = {
     scheme: _Product(

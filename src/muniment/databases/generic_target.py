@@ -6,7 +6,6 @@ tables that were made are removed again if the work fails. Existing tables are n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,9 +17,9 @@ from sqlalchemy.schema import AddConstraint, CreateSchema, CreateTable
 
 from muniment.databases.generic import connect, translated
 from muniment.databases.generic_types import column_type
-from muniment.databases.pyvalues import value_of
+from muniment.databases.loading import Kept, RowLoader, read_lob
 from muniment.errors import DatabaseError, UsageError
-from muniment.sql.batch import REF, Batch, Cell, cell_value, cells_of
+from muniment.sql.batch import Batch
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -29,13 +28,10 @@ from muniment.sql.leftout import (
     left_out_view,
 )
 from muniment.sql.model import (
-    Array,
     Database,
     ForeignKey,
     Leaf,
     Schema,
-    Shape,
-    Struct,
     Table,
     View,
     shape_of,
@@ -49,7 +45,7 @@ from muniment.sql.translate import (
     translated_view,
     translation_note,
 )
-from muniment.sql.types import Kind, PredefinedType
+from muniment.sql.types import PredefinedType
 
 __all__ = ["GenericTarget", "create_target"]
 
@@ -75,14 +71,6 @@ def create_target(url: str, *, replace: bool = False) -> Iterator[GenericTarget]
         except BaseException:
             target.undo()
             raise
-
-
-class _Kept:
-    """The batches of a part, as they are."""
-
-    def __init__(self, batches: Iterable[Batch]) -> None:
-        self.batches = tuple(batches)
-        self.rows = sum(batch.rows for batch in self.batches)
 
 
 class GenericTarget:
@@ -111,13 +99,11 @@ class GenericTarget:
         for schema, table in database.tables():
             self._create(schema, table)
 
-    def encoder(self, schema: Schema, table: Table) -> Callable[[Iterable[Batch]], _Kept]:
+    def encoder(self, schema: Schema, table: Table) -> Callable[[Iterable[Batch]], Kept]:
         """Return what a worker does with batches: nothing."""
-        return _Kept
+        return Kept
 
-    def write(
-        self, schema: Schema, table: Table, pieces: Iterable[_Kept], open_lob: OpenLob
-    ) -> int:
+    def write(self, schema: Schema, table: Table, pieces: Iterable[Kept], open_lob: OpenLob) -> int:
         """Insert the rows, each batch in one go."""
         made = self._tables[schema.name, table.name]
         where = f"{schema.name}.{table.name}"
@@ -127,7 +113,7 @@ class GenericTarget:
             c.name: sa.bindparam(n) for c, n in zip(made.columns, names, strict=True)
         }
         insert = made.insert().values(marks)
-        load = _Loader(where, table, shapes, partial(_read, open_lob, schema, table))
+        load = RowLoader(where, table, shapes, partial(read_lob, open_lob, schema, table))
         rows = 0
         with translated(where):
             for piece in pieces:
@@ -365,55 +351,3 @@ class GenericTarget:
 def _literal(sql: str) -> str:
     """A colon starts no parameter."""
     return sql.replace(":", r"\:")
-
-
-class _Loader:
-    """Turns batches into rows of Python values."""
-
-    def __init__(
-        self, where: str, table: Table, shapes: list[Shape], read: Callable[[bytes], bytes]
-    ) -> None:
-        self._where, self._read = where, read
-        self._columns = list(zip(table.columns, shapes, strict=True))
-
-    def __call__(self, batch: Batch, first: int) -> list[tuple[Any, ...]]:
-        cells, width = cells_of(batch), len(self._columns)
-        rows = (cells[start : start + width] for start in range(0, len(cells), width))
-        return [
-            tuple(self._value(k, cell, number) for k, cell in enumerate(row))
-            for number, row in enumerate(rows, first)
-        ]
-
-    def _value(self, k: int, cell: bytes, number: int) -> Any:
-        column, shape = self._columns[k]
-        if cell.startswith(REF):
-            content = self._read(cell[1:])
-            binary = isinstance(shape, Leaf) and shape.type.kind is Kind.BINARY
-            return content if binary else content.decode("utf-8", "surrogatepass")
-        text = cell_value(cell, lambda reference: self._read(reference).decode())
-        if text is None:
-            return None
-        if not isinstance(shape, Leaf):
-            return json.dumps(_plain(text, shape), ensure_ascii=False)
-        assert isinstance(text, str)
-        value = value_of(shape.type, text)
-        if value is None:
-            raise DatabaseError(
-                f"{self._where}.{column.name}, row {number}: {text[:60]!r} has no value in Python "
-                "that is exact; restore it to another product"
-            )
-        return value
-
-
-def _plain(value: Cell, shape: Shape) -> Any:
-    if not isinstance(value, list):
-        return value
-    if isinstance(shape, Array):
-        return [_plain(part, shape.element) for part in value]
-    assert isinstance(shape, Struct)
-    return {n: _plain(v, s) for n, v, s in zip(shape.names, value, shape.parts, strict=True)}
-
-
-def _read(open_lob: OpenLob, schema: Schema, table: Table, reference: bytes) -> bytes:
-    with open_lob(schema, table, reference) as stream:
-        return stream.read()
