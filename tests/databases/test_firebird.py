@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 from collections.abc import Callable, Iterator
@@ -21,8 +22,11 @@ from muniment.databases import open_source, open_target
 from muniment.databases.firebird.connection import created, parse_place
 from muniment.databases.firebird.types import shortest_single
 from muniment.errors import DatabaseError, UsageError
+from muniment.siard import open_siard
 from muniment.sql.selection import Selection
-from muniment.transfer import archive, restore
+from muniment.transfer import ArchiveOptions, archive, restore
+from servers.firebird import FirebirdServer, private_firebird
+from servers.ssh import private_ssh
 
 Opened = AbstractContextManager[Any]
 
@@ -215,3 +219,48 @@ def test_what_cannot_be_opened_is_a_sentence(tmp_path: Path) -> None:
         pass
     with pytest.raises(UsageError, match="replace"), open_target("firebird:///y", replace=True):
         pass
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirebirdServer]:
+    with private_firebird(tmp_path_factory.mktemp("firebird")) as running:
+        yield running
+
+
+def test_a_server_takes_and_gives_the_same(
+    server: FirebirdServer, rich: str, tmp_path: Path
+) -> None:
+    archive(rich, tmp_path / "a.siard")
+    url = server.url("one.fdb")
+    assert restore(tmp_path / "a.siard", url).left_out == ()
+    assert compare(str(tmp_path / "a.siard"), url).equal
+    with pytest.raises(DatabaseError, match="exists"), open_target(url):
+        pass
+    with pytest.raises(KeyError), open_target(server.url("two.fdb")) as target:
+        target.define(sample.DATABASE)
+        raise KeyError
+    assert not (server.folder / "two.fdb").exists()
+
+
+def test_a_server_is_reached_through_an_ssh_server(
+    server: FirebirdServer, rich: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive(rich, tmp_path / "a.siard")
+    url = server.url("tunnelled.fdb")
+    (tmp_path / "ssh").mkdir()
+    with private_ssh(tmp_path / "ssh") as gate:
+        monkeypatch.setenv("PATH", f"{gate.path}:{os.environ['PATH']}")
+        restore(tmp_path / "a.siard", url, ssh=gate.place)
+        archive(url, tmp_path / "b.siard", options=ArchiveOptions(ssh=gate.place))
+        assert compare(url, str(tmp_path / "b.siard"), ssh=gate.place).equal
+        assert "Accepted publickey" in gate.log.read_text()
+    with open_siard(tmp_path / "b.siard") as source:
+        connection = source.describe().connection or ""
+    assert f"@127.0.0.1:{server.port}/" in connection and "not-a-secret" not in connection
+
+
+def test_a_wrong_password_is_a_sentence(server: FirebirdServer) -> None:
+    url = server.url("x.fdb").replace("not-a-secret", "wrong-one")
+    with pytest.raises(DatabaseError, match="Firebird says") as caught, open_source(url):
+        pass
+    assert "wrong-one" not in str(caught.value)
