@@ -133,7 +133,7 @@ def test_everything_comes_back_to_firebird(rich: str, tmp_path: Path) -> None:
     archive(rich, tmp_path / "a.siard")
     assert compare(rich, str(tmp_path / "a.siard")).equal
     again = f"firebird:///{tmp_path / 'again.fdb'}"
-    report = restore(tmp_path / "a.siard", again)
+    report = restore(tmp_path / "a.siard", again, left_out=tmp_path / "left-out.sql")
     assert report.left_out == () and report.notes == ()
     assert compare(str(tmp_path / "a.siard"), again).equal
     with open_source(rich) as one, open_source(again) as other:
@@ -177,7 +177,7 @@ def test_a_condition_chooses_rows(rich: str) -> None:
 def test_views_of_other_products_are_tried_in_plain_sql(shop: Path, tmp_path: Path) -> None:
     archive(f"sqlite:///{shop}", tmp_path / "s.siard")
     again = f"firebird:///{tmp_path / 's.fdb'}"
-    report = restore(tmp_path / "s.siard", again)
+    report = restore(tmp_path / "s.siard", again, left_out=tmp_path / "left-out.sql")
     with open_source(again) as source:
         (schema,) = source.describe().schemas
         assert [v.name for v in schema.views] == ["dear"]
@@ -195,7 +195,7 @@ def test_the_example_of_firebird_comes_back_whole(samples: Path, tmp_path: Path)
     archive(url, tmp_path / "e.siard")
     assert compare(url, str(tmp_path / "e.siard")).equal
     again = f"firebird:///{tmp_path / 'again.fdb'}"
-    report = restore(tmp_path / "e.siard", again)
+    report = restore(tmp_path / "e.siard", again, left_out=tmp_path / "left-out.sql")
     assert {each.kind for each in report.left_out} <= {"privilege", "role"}
     assert compare(str(tmp_path / "e.siard"), again).equal
 
@@ -232,7 +232,7 @@ def test_a_server_takes_and_gives_the_same(
 ) -> None:
     archive(rich, tmp_path / "a.siard")
     url = server.url("one.fdb")
-    assert restore(tmp_path / "a.siard", url).left_out == ()
+    assert restore(tmp_path / "a.siard", url, left_out=tmp_path / "left-out.sql").left_out == ()
     assert compare(str(tmp_path / "a.siard"), url).equal
     with pytest.raises(DatabaseError, match="exists"), open_target(url):
         pass
@@ -250,7 +250,7 @@ def test_a_server_is_reached_through_an_ssh_server(
     (tmp_path / "ssh").mkdir()
     with private_ssh(tmp_path / "ssh") as gate:
         monkeypatch.setenv("PATH", f"{gate.path}:{os.environ['PATH']}")
-        restore(tmp_path / "a.siard", url, ssh=gate.place)
+        restore(tmp_path / "a.siard", url, ssh=gate.place, left_out=tmp_path / "left-out.sql")
         archive(url, tmp_path / "b.siard", options=ArchiveOptions(ssh=gate.place))
         assert compare(url, str(tmp_path / "b.siard"), ssh=gate.place).equal
         assert "Accepted publickey" in gate.log.read_text()

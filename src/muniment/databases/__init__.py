@@ -128,7 +128,10 @@ def open_target(
 
 def file_of(url: str) -> Path | None:
     """Return the file of a database that is one."""
-    return None if _find(url).server else _path(url)
+    product = _find(url)
+    # Firebird has both; without a host it is a file.
+    is_server = product.server and not url.lower().startswith("firebird:///")
+    return None if is_server else _path(url)
 
 
 def product_of(url: str) -> str:
