@@ -246,7 +246,8 @@ def _with_left_out(
 
 def _refuse_other_product(database: Database, url: str) -> None:
     product, known = databases.product_of(url), database.database_product
-    if not (known or "").lower().startswith(product.lower()):
+    names = product.lower().split(" and ")  # one module may be for several
+    if not (known or "").lower().startswith(tuple(names)):
         raise UsageError(
             f"the archive comes from {known or 'an unknown product'}; {product} does not have its "
             "original types: leave out --original-types"

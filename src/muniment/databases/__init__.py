@@ -58,6 +58,31 @@ _PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
     server=True,
     types="muniment.databases.postgresql.types",
 )
+_PRODUCTS["firebird"] = _Product(
+    "Firebird",
+    "muniment.databases.firebird",
+    "muniment.databases.firebird",
+    "firebird",
+    server=True,
+    types="muniment.databases.firebird",
+)
+# Their dialects have drivers to choose from: oracle+oracledb://, mssql+pymssql://, …
+_GENERIC = {
+    scheme: _Product(
+        name,
+        "muniment.databases.generic",
+        "muniment.databases.generic_target",
+        "sqlalchemy",
+        server=True,
+    )
+    for scheme, name in {
+        "sqlalchemy": "a database through SQLAlchemy",
+        "oracle": "Oracle",
+        "mssql": "Microsoft SQL Server",
+        "db2": "Db2",
+    }.items()
+}
+_PRODUCTS |= _GENERIC
 
 _SECRETS = {"password", "passwd", "pwd", "sslpassword"}  # in the query of a URL
 
@@ -103,7 +128,10 @@ def open_target(
 
 def file_of(url: str) -> Path | None:
     """Return the file of a database that is one."""
-    return None if _find(url).server else _path(url)
+    product = _find(url)
+    # Firebird has both; without a host it is a file.
+    is_server = product.server and not url.lower().startswith("firebird:///")
+    return None if is_server else _path(url)
 
 
 def product_of(url: str) -> str:
@@ -139,7 +167,8 @@ def type_tables() -> dict[str, tuple[TypeRow, ...]]:
 
 
 def _find(url: str) -> _Product:
-    product = _PRODUCTS.get(url.partition(":")[0].lower())
+    scheme = url.partition(":")[0].lower()
+    product = _PRODUCTS.get(scheme) or _GENERIC.get(scheme.partition("+")[0])
     if not is_url(url) or product is None:
         known = ", ".join(
             f"{name}://{'…' if known.server else '/…'}" for name, known in _PRODUCTS.items()

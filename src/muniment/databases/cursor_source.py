@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 from muniment.databases.pyvalues import text_of
 from muniment.databases.spool import Spool
 from muniment.errors import Unfit
-from muniment.sql.batch import CELL, NULL, ROW, Batch
-from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
+from muniment.sql.batch import CELL, NULL, ROW, Batch, cell_bytes
+from muniment.sql.model import Array, Column, Database, Leaf, Schema, Table, shape_of
 from muniment.sql.selection import Selection
 from muniment.sql.types import Kind, PredefinedType
 
@@ -77,13 +77,18 @@ class CursorSource:
     def _cell_maker(self, schema: Schema, table: Table, column: Column) -> Any:
         where = f"{schema.name}.{table.name}.{column.name}"
         shape = shape_of(self._database, schema.name, column)
-        assert isinstance(shape, Leaf)
-        type_ = shape.type
+        leaf = shape.element if isinstance(shape, Array) else shape
+        assert isinstance(leaf, Leaf)
+        type_ = leaf.type
         as_text = self._selection.wants_text(schema.name, table.name, column.name)
 
         def make(value: Any, number: int) -> bytes:
+            if isinstance(shape, Array) and isinstance(value, list | tuple):
+                parts = [self._text(column, type_, part) for part in value]
+                if None not in parts:
+                    return cell_bytes(list(parts))
             text = any_text(value) if as_text else self._text(column, type_, value)
-            if text is None:
+            if text is None or isinstance(shape, Array):
                 shown = repr(value)
                 shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
                 raise Unfit(where, number, shown, f"of the type {column.type_original or type_}")

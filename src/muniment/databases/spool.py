@@ -17,10 +17,18 @@ class Spool:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit  # bytes up to which a value stays in its row
-        self._file: BinaryIO = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 closed below
+        self._opened: BinaryIO | None = None
+
+    @property
+    def _file(self) -> BinaryIO:
+        if self._opened is None:
+            self._opened = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115 see close
+        return self._opened
 
     def close(self) -> None:
-        self._file.close()
+        """Forget the values."""
+        if self._opened is not None:
+            self._opened.close()
 
     def place(self, value: bytes) -> bytes | None:
         """Keep a value if it is large; return the cell that refers to it, or None."""
