@@ -14,7 +14,7 @@ from isal import isal_zlib
 
 import muniment
 from muniment.files import new_file
-from muniment.siard.lobs import LobWriter
+from muniment.siard.lobs.writing import LobWriter
 from muniment.siard.metadata import format_metadata, metadata_schema
 from muniment.siard.rows import RowWriter
 from muniment.siard.schema import TABLE_NAMESPACE, table_schema
