@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from muniment import databases
+from muniment.datalinks import unlinked
 from muniment.definitions import Difference, compare_definitions, matched_tables
 from muniment.errors import Unfit, UsageError, WorkerDied
 from muniment.normal import Normal, normal_forms
 from muniment.siard import SiardSource, open_siard
+from muniment.siard.lobs.folders import Root
 from muniment.siard.rows import RowWriter
+from muniment.siard.volumes import exists
 from muniment.sql.batch import CELL, ROW, Batch, Cell, cell_value, rows_of
 from muniment.sql.digest import BucketDigest, Canonical, ContentDigest, OrderedDigest, row_digests
 from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
@@ -83,6 +86,7 @@ def compare(
     jobs: int = 0,
     ordered: bool | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
+    roots: Sequence[Root] = (),
 ) -> Comparison:
     """Compare two databases or SIARD files, in any combination.
 
@@ -90,8 +94,8 @@ def compare(
     the smaller side is so small that nobody will notice.
     """
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
-        return _turned(_compare(b, a, jobs, ordered, progress))
-    return _compare(a, b, jobs, ordered, progress)
+        return _turned(_compare(b, a, jobs, ordered, progress, roots))
+    return _compare(a, b, jobs, ordered, progress, roots)
 
 
 def _turned(found: Comparison) -> Comparison:
@@ -105,10 +109,17 @@ def _turned(found: Comparison) -> Comparison:
 
 
 def _compare(
-    a: str, b: str, jobs: int, ordered: bool | None, progress: Callable[[Progress], None]
+    a: str,
+    b: str,
+    jobs: int,
+    ordered: bool | None,
+    progress: Callable[[Progress], None],
+    roots: Sequence[Root],
 ) -> Comparison:
     with ExitStack() as stack:
-        left, right = (stack.enter_context(_open(name)) for name in (a, b))
+        left, right = (stack.enter_context(_open(name, roots)) for name in (a, b))
+        if databases.is_url(a) != databases.is_url(b):  # a database has links, not their files
+            left, right = (unlinked(s) if isinstance(s, SiardSource) else s for s in (left, right))
         first, second = left.describe(), right.describe()
         size = min(left.size(), right.size())
         ordered = size < _WORTH_A_PROCESS if ordered is None else ordered
@@ -139,14 +150,14 @@ def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableCom
     return TableComparison(schema.name, table.name, (rows, None), (None, None), (None, None), False)
 
 
-def _open(name: str) -> Any:
+def _open(name: str, roots: Sequence[Root]) -> Any:
     if databases.is_url(name):
         return databases.open_source(name)
-    if not Path(name).exists():
+    if not exists(Path(name)):
         raise UsageError(
             f"there is no {name}; name a database by its URL or a SIARD file by its path"
         )
-    return open_siard(Path(name))
+    return open_siard(Path(name), roots)
 
 
 class _TableComparer:

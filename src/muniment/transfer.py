@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -13,19 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from muniment import databases
+from muniment.datalinks import Linked, Links, unlinked
 from muniment.errors import DamagedSource, Unfit, UsageError
 from muniment.files import refuse_existing
-from muniment.siard import create_siard, open_siard
+from muniment.siard import LobOptions, create_siard, open_siard
+from muniment.siard.lobs.folders import Root
+from muniment.siard.lobs.placement import Placements
+from muniment.siard.lobs.storing import External
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, MessageDigest, Schema, Table
 from muniment.sql.original import split_original
 from muniment.sql.selection import Selection
-from muniment.sql.stores import Encoder, Piece, Source, Target
+from muniment.sql.stores import Again, Encoder, Piece, Source, Target
 from muniment.workers import Task, Workers, default_jobs, start_workers
 
 __all__ = [
     "ArchiveOptions", "Description", "Progress", "Report", "TableResult", "archive", "copy",
-    "restore",
+    "reported", "restore",
 ]  # fmt: skip
 
 _WORTH_WORKERS = 24 << 20  # bytes; below that, starting processes takes longer than the work
@@ -83,15 +87,20 @@ class Description:
 class ArchiveOptions:
     """How an archive is written."""
 
-    lobs: str = "internal"  # or "inline"
+    lobs: str = "internal"  # or "inline", "external"
     lob_threshold: int = 4000  # bytes or characters up to which a large object stays inline
+    lobs_for: Mapping[str, str] = field(default_factory=dict)  # by type or SCHEMA.TABLE.COLUMN
+    lob_threshold_for: Mapping[str, int] = field(default_factory=dict)
+    lob_mixed: bool = False  # decide value by value instead of column by column
+    external: External = field(default_factory=External)
+    split: int | None = None  # bytes of each part of the SIARD file
+    links: Links = field(default_factory=Links)
     digests: tuple[str, ...] = ("SHA-256",)
     compression: str = "fast"  # or "strong", "none"
     jobs: int = 0  # 0: one per core
     description: Description = field(default_factory=Description)
 
 
-_NO_LIMIT = 1 << 31
 Watch = Callable[[Progress], None]
 
 
@@ -113,17 +122,34 @@ def archive(
     refuse_existing(path)
     started = time.monotonic()
     day = _day(options.description.archival_date)
-    limit = _NO_LIMIT if options.lobs == "inline" else options.lob_threshold
+    placements = Placements(
+        options.lobs,
+        options.lob_threshold,
+        options.lob_mixed,
+        options.lobs_for,
+        options.lob_threshold_for,
+    )
+    limit = placements.inline_limit()
     with ExitStack() as stack:
         source = stack.enter_context(databases.open_source(url, selection, inline_limit=limit))
+        if options.links.columns:
+            source = Linked(source, options.links)
+            source.check()
         target = stack.enter_context(
-            create_siard(path, day, compression=options.compression, digests=options.digests)
+            create_siard(
+                path,
+                day,
+                compression=options.compression,
+                digests=options.digests,
+                lobs=LobOptions(placements, options.external),
+                split=options.split,
+            )
         )
         database = described(_stamped(source.describe(), day), options.description)
         counts = copy(source, target, database, options.jobs, progress)
         written, digests = target.bytes_written, target.digests
         notes = (*_notes(source), *target.notes)
-    return _report(counts, notes, started, written, digests)
+    return reported(counts, notes, started, written, digests)
 
 
 def restore(
@@ -136,10 +162,16 @@ def restore(
     replace: bool = False,
     jobs: int = 0,
     progress: Watch = _quiet,
+    roots: Sequence[Root] = (),
+    datalink_root: Path | None = None,
 ) -> Report:
-    """Restore a SIARD file into the new database at ``url``."""
+    """Restore a SIARD file into the new database at ``url``.
+
+    Large objects may lie beneath ``roots``; linked files are put beneath ``datalink_root``.
+    """
     started = time.monotonic()
-    with open_siard(path) as source, databases.open_target(url, replace=replace) as target:
+    with open_siard(path, roots) as archived, databases.open_target(url, replace=replace) as target:
+        source = unlinked(archived, datalink_root)
         store: Source = source
         database = _chosen(source.describe(), tables)
         if not constraints:
@@ -147,8 +179,8 @@ def restore(
         if schema_map:
             database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
-        notes = (*source.changed(), *getattr(target, "notes", ()))
-    return _report(counts, notes, started, 0, ())
+        notes = (*source.changed(), *_notes(source), *getattr(target, "notes", ()))
+    return reported(counts, notes, started, 0, ())
 
 
 def copy(
@@ -197,6 +229,8 @@ class _TableCopy:
             mark = self._target.mark() if hasattr(self._target, "mark") else None
             try:
                 return table, self._copy(table)
+            except Again:
+                self._target.roll_back(mark)  # type: ignore[attr-defined]
             except Unfit as unfit:
                 wider = self._refitted(table, unfit)
                 if wider is None or mark is None:
@@ -321,13 +355,14 @@ def _with_table(database: Database, schema: Schema, table: Table) -> Database:
     return replace(database, schemas=schemas)
 
 
-def _report(
+def reported(
     counts: Mapping[tuple[str, str], int],
     notes: Iterable[str],
     started: float,
     written: int,
     digests: tuple[MessageDigest, ...],
 ) -> Report:
+    """Return the report on a copy."""
     tables = tuple(TableResult(schema, table, rows) for (schema, table), rows in counts.items())
     return Report(tables, tuple(notes), time.monotonic() - started, written, digests)
 

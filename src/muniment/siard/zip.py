@@ -98,6 +98,7 @@ class ZipWriter:
         self._digests = {
             name: hashlib.new(_hash_name(name), usedforsecurity=False) for name in digests
         }
+        self.digest_types = digests
         self._directory = _Records()
         self.position = 0
 
