@@ -22,6 +22,7 @@ import click
 from muniment import __version__
 from muniment.cli.archive import archive
 from muniment.cli.compare import compare
+from muniment.cli.convert import convert
 from muniment.cli.demo import demo
 from muniment.cli.options import examples
 from muniment.cli.restore import restore
@@ -71,7 +72,7 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(_WRONG_USAGE)
 
 
-for _command in (demo, archive, show, compare, restore):
+for _command in (demo, archive, show, compare, restore, convert):
     cli.add_command(_command)
 
 
