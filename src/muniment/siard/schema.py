@@ -84,6 +84,9 @@ _SPECIAL = {
 }
 
 
+_MOST_ELEMENTS = 2048  # of an array; some products declare two thousand million
+
+
 def table_schema(
     columns: Sequence[Column], shapes: Sequence[Shape], stored: Collection[int] = ()
 ) -> bytes:
@@ -120,6 +123,12 @@ def _element(
         return
     yield f'{margin}<xs:element name="{name}"{occurs}>\n{margin}  <xs:complexType>\n'
     yield f"{margin}    <xs:sequence>\n"
+    if isinstance(shape, Array) and shape.cardinality > _MOST_ELEMENTS:
+        yield (
+            f'{margin}      <xs:any minOccurs="0" maxOccurs="unbounded" processContents="skip"/>\n'
+            f"{margin}    </xs:sequence>\n{margin}  </xs:complexType>\n{margin}</xs:element>\n"
+        )
+        return
     parts = [shape.element] * shape.cardinality if isinstance(shape, Array) else shape.parts
     letter = "a" if isinstance(shape, Array) else "u"
     for number, part in enumerate(parts, 1):

@@ -88,11 +88,13 @@ class Volumes:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return so many bytes, or fewer at the end of the archive."""
+        if size <= 0 or offset >= self.size:
+            return b""
         data = self._read(offset, size)
         if len(data) == size or len(self._files) == 1:
             return data
         pieces = [data]
-        while data and len(data) < size:
+        while len(data) < size and offset + len(data) < self.size:
             offset, size = offset + len(data), size - len(data)
             data = self._read(offset, size)
             pieces.append(data)
@@ -100,11 +102,10 @@ class Volumes:
 
     def _read(self, offset: int, size: int) -> bytes:
         number = bisect_right(self._starts, offset) - 1
-        while True:
-            data = os.pread(self._files[number], size, offset - self._starts[number])
-            if data or number + 1 == len(self._files):
-                return data
-            number += 1
+        data = os.pread(self._files[number], size, offset - self._starts[number])
+        if not data:
+            raise SiardError(f"{self.paths[number]} became shorter while it was read")
+        return data
 
 
 def _close(files: list[int]) -> None:

@@ -100,6 +100,7 @@ class ZipWriter:
         }
         self.digest_types = digests
         self._directory = _Records()
+        self._is_open = False
         self.position = 0
 
     def folder(self, name: str) -> None:
@@ -142,6 +143,7 @@ class ZipWriter:
     def roll_back(self, mark: Any) -> None:
         """Forget everything since ``mark``."""
         self.position, records, digests = mark
+        self._is_open = False
         self._digests = {name: digest.copy() for name, digest in digests.items()}
         self._directory.roll_back(records)
         self._stream.seek(self.position)
@@ -182,11 +184,14 @@ class ZipWriter:
             digest.update(data)
 
     def open_entry(self, entry: _Entry) -> None:
-        """Write the local header of an entry."""
+        """Write the local header of an entry; the one before must be complete."""
+        assert not self._is_open, "two members of a ZIP file cannot be written at once"
+        self._is_open = True
         self.write(self._local_header(entry))
 
     def close_entry(self, entry: _Entry) -> None:
         """Note an entry for the central directory."""
+        self._is_open = False
         self._directory.add(self._central_record(entry))
 
     def _local_header(self, entry: _Entry) -> bytes:

@@ -29,6 +29,7 @@ __all__ = ["LobWriter"]
 
 _CHUNK = 1 << 20
 _HERE = b"\x02"  # starts a reference to a value that is in the batch itself
+_ALWAYS_INLINE = Rule(INLINE, 0, mixed=False)
 _LARGEST_INLINE = 1 << 27  # bytes; a longer row would not be read by anybody
 
 
@@ -58,10 +59,11 @@ class LobWriter:
         cells = cells_of(batch)
         width = len(self._shapes)
         for k, (rule, shape) in enumerate(zip(self._rules, self._shapes, strict=True)):
-            if rule is None:
-                continue
-            whole = rule.stored or k in stored
             column = cells[k::width]
+            if rule is None and not any(REF in cell for cell in column):
+                continue
+            rule = rule or _ALWAYS_INLINE  # other writers put short types into files as well
+            whole = rule.stored or k in stored
             cells[k::width] = [self._settle(cell, shape, rule, whole) for cell in column]
         rows = zip(*[iter(cells)] * width, strict=True)
         return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
