@@ -240,7 +240,9 @@ class _TableCopy:
 
     def _copy(self, table: Table) -> int:
         encoder = self._target.encoder(self._schema, table)
-        pieces = self._watched(table, self._workers.run(self._tasks(table, encoder)))
+        local = getattr(encoder, "local", False)
+        done = self._workers.run(self._tasks(table, encoder), local=local)
+        pieces = self._watched(table, done)
         return self._target.write(self._schema, table, pieces, self._source.open_lob)
 
     def _tasks(self, table: Table, encoder: Encoder) -> Iterator[Task]:

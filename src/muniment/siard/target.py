@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from isal import isal_zlib
 
 import muniment
-from muniment.siard.encoding import EncodedPart, SiardEncoder
+from muniment.siard.encoding import EncodedPart, LazyPart, SiardEncoder
 from muniment.siard.lobs.layout import folder_name
 from muniment.siard.lobs.placement import EXTERNAL, INLINE, Placements, Rule
 from muniment.siard.lobs.storing import External, ExternalStore, InternalStore
@@ -129,7 +129,11 @@ class SiardTarget:
         return SiardEncoder(where, table.columns, shapes, self._compression, rules, stored)
 
     def write(
-        self, schema: Schema, table: Table, pieces: Iterable[EncodedPart], open_lob: OpenLob
+        self,
+        schema: Schema,
+        table: Table,
+        pieces: Iterable[EncodedPart | LazyPart],
+        open_lob: OpenLob,
     ) -> int:
         """Write a table: its large objects as they come, then the rows, then its schema.
 
@@ -233,7 +237,7 @@ class SiardTarget:
         table: Table,
         shapes: tuple[Shape, ...],
         rules: tuple[Rule | None, ...],
-        pieces: Iterable[EncodedPart],
+        pieces: Iterable[EncodedPart | LazyPart],
         lobs: LobWriter,
         write: Callable[[Block], None],
     ) -> int:
@@ -242,12 +246,12 @@ class SiardTarget:
         stored = self._stored_columns(schema, table, rules)
         inlined: frozenset[int] = frozenset()
         for piece in pieces:
-            inlined |= piece.inlined
-            stored |= piece.long
-            if inlined & stored:  # these columns are to lie in files as a whole
-                self._stored[schema.folder, table.folder] = stored
-                raise Again
+            before = inlined
             for item in piece.items:
+                inlined, stored = before | piece.inlined, stored | piece.long
+                if inlined & stored:  # these columns are to lie in files as a whole
+                    self._stored[schema.folder, table.folder] = stored
+                    raise Again
                 if isinstance(item, Batch):
                     batch = lobs.prepare(item, stored)
                     xml = with_lobs(batch, rows + 1, lobs.placing(rows))
