@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import apsw
+
 from measure import Command, Timing, muniment, run
 from report import Result
 
@@ -72,9 +73,7 @@ def large_object(work: Path, size: int = LARGEST) -> Iterator[Result]:
     shutil.rmtree(folder)
 
 
-def _measured(
-    commands: list[Command], yardstick: Timing, limit: float | None
-) -> Iterator[Result]:
+def _measured(commands: list[Command], yardstick: Timing, limit: float | None) -> Iterator[Result]:
     for command in commands:
         timing = run(command)
         ratio = timing.seconds / yardstick.seconds
