@@ -141,3 +141,24 @@ def test_parts_work_with_several_processes(tmp_path: Path) -> None:
     assert compare(url, str(tmp_path / "a.siard"), jobs=2).equal
     with open_siard(tmp_path / "a.siard") as source:
         assert len(source._zip.parts) > 2
+
+
+def test_an_archive_in_parts_is_queried_in_place(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from muniment.cli.main import cli
+
+    monkeypatch.setenv("MUNIMENT_CACHE", str(tmp_path / "cache"))
+    archive(f"sqlite:///{shop}", tmp_path / "a.siard", options=ArchiveOptions(split=4000))
+    for name in ("a.siard", "a.siard_part001"):
+        command = (
+            "query",
+            str(tmp_path / name),
+            "SELECT count(*) AS n FROM sale",
+            "--format",
+            "csv",
+        )
+        result = CliRunner().invoke(cli, command)
+        assert (result.exit_code, result.stdout.split()) == (0, ['"n"', "49"]), result.stderr

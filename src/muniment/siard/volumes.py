@@ -19,7 +19,9 @@ from typing import BinaryIO, Protocol
 from muniment.errors import SiardError, UsageError
 from muniment.files import new_file, refuse_existing, settle
 
-__all__ = ["Sink", "Volumes", "exists", "first_volume", "new_volumes", "part_name"]
+__all__ = [
+    "Sink", "Volumes", "exists", "first_volume", "new_volumes", "part_name", "volume_paths",
+]  # fmt: skip
 
 _PART = re.compile(r"(?P<name>.*)_part(?P<number>\d{3,})", re.DOTALL)
 
@@ -46,7 +48,8 @@ def exists(path: Path) -> bool:
     return first_volume(path).exists()
 
 
-def _find(path: Path) -> tuple[Path, ...]:
+def volume_paths(path: Path) -> tuple[Path, ...]:
+    """Return the files that an archive lies in, in order."""
     first = first_volume(path)
     match = _PART.fullmatch(first.name)
     if not match or not first.exists():
@@ -76,7 +79,7 @@ class Volumes:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.paths = _find(path)
+        self.paths = volume_paths(path)
         self._files = [os.open(part, os.O_RDONLY) for part in self.paths]
         self.close = weakref.finalize(self, _close, self._files)
         sizes = [os.fstat(file).st_size for file in self._files]
