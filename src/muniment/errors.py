@@ -4,6 +4,8 @@ MunimentError
 ├── UsageError             the request itself is wrong (exit code 2)
 ├── FormatError            a file breaks its format
 │   └── SiardError
+│       └── LobError       a large object is not what its cell says
+│           └── LobMissing
 ├── Unfit                  a value has no place in the type of its column
 ├── DigestMismatch         bytes are not those that were written
 ├── DatabaseError          a live database refused
@@ -37,6 +39,29 @@ class FormatError(MunimentError):
 
 class SiardError(FormatError):
     """A file is not a readable SIARD archive."""
+
+
+class LobError(SiardError):
+    """A large object is not where, or not what, its cell says.
+
+    ``where`` names the cell as far as it is known, ``rule`` the requirement that is broken.
+    """
+
+    def __init__(self, file: str, problem: str, rule: str, where: str = "") -> None:
+        self.file, self.problem, self.rule, self.where = file, problem, rule, where
+        place = f"{where}: " if where else ""
+        super().__init__(f"{place}the large object {file!r}: {problem}")
+
+    def at(self, where: str) -> LobError:
+        """Return the same error with the name of the cell."""
+        return type(self)(self.file, self.problem, self.rule, self.where or where)
+
+    def __reduce__(self) -> tuple[type[LobError], tuple[str, str, str, str]]:
+        return type(self), (self.file, self.problem, self.rule, self.where)
+
+
+class LobMissing(LobError):
+    """A large object is not there at all."""
 
 
 class Unfit(MunimentError):

@@ -23,6 +23,7 @@ from muniment import __version__
 from muniment.cli.archive import archive
 from muniment.cli.browse import browse
 from muniment.cli.compare import compare
+from muniment.cli.convert import convert
 from muniment.cli.demo import demo
 from muniment.cli.options import examples
 from muniment.cli.query import query
@@ -73,7 +74,7 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(_WRONG_USAGE)
 
 
-for _command in (demo, archive, show, browse, query, compare, restore):
+for _command in (demo, archive, show, browse, query, compare, restore, convert):
     cli.add_command(_command)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import check_input, examples, json_option
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import MunimentError
@@ -39,9 +40,17 @@ OpenCell = Callable[[bytes], BinaryIO]
 @click.option(
     "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="How many rows."
 )
+@lob_roots
 @json_option
 @click.pass_context
-def show(ctx: click.Context, file: Path, table: str | None, rows: int, as_json: bool) -> None:
+def show(
+    ctx: click.Context,
+    file: Path,
+    table: str | None,
+    rows: int,
+    lob_root: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Show what an archive holds, or the first rows of a table.
 
     NULL is shown as NULL, an empty text as ''; control characters are escaped and long values cut.
@@ -52,7 +61,7 @@ def show(ctx: click.Context, file: Path, table: str | None, rows: int, as_json: 
 
     from muniment.siard import open_siard
 
-    with open_siard(file) as source:
+    with open_siard(file, roots_of(lob_root)) as source:
         database = source.describe()
         if table is None:
             (_print_overview_json if as_json else _print_overview)(file, source.version, database)

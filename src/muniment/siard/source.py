@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from muniment.errors import SiardError
-from muniment.siard.lobs import LobReader
+from muniment.siard.lobs.folders import Root
+from muniment.siard.lobs.resolving import Resolver
 from muniment.siard.metadata import parse_metadata
 from muniment.siard.parse import RowReader, Run, runs, without_head
 from muniment.siard.zip import ZipReader
@@ -22,17 +23,20 @@ __all__ = ["SiardSource", "open_siard"]
 
 
 @contextmanager
-def open_siard(path: Path) -> Iterator[SiardSource]:
-    """Open an archive for reading."""
-    yield SiardSource(path)
+def open_siard(path: Path, roots: Sequence[Root] = ()) -> Iterator[SiardSource]:
+    """Open an archive for reading; large objects may also lie beneath ``roots``."""
+    with SiardSource(path, roots) as source:
+        yield source
 
 
 @dataclass(frozen=True)
 class _Opener:
     path: Path
+    roots: tuple[Root, ...]
+    archive: ZipReader  # with its directory, which need not be read again
 
     def __call__(self) -> SiardSource:
-        return SiardSource(self.path)
+        return SiardSource(self.path, self.roots, self.archive)
 
 
 def _hex_of_base64(digest: str) -> str:
@@ -51,18 +55,20 @@ class _WholeFile:
 class SiardSource:
     """A SIARD archive as a source."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._zip = ZipReader(path)
+    def __init__(
+        self, path: Path, roots: Sequence[Root] = (), archive: ZipReader | None = None
+    ) -> None:
+        self.path, self._roots = path, tuple(roots)
+        self._zip = archive or ZipReader(path)
         self._database = parse_metadata(self._zip.read(self._metadata_name()))
-        self._lobs = LobReader(self._zip, self._database)
+        self.lobs = Resolver(self._zip, self._database, roots)
         self._readers: dict[tuple[str, str], RowReader] = {}
 
     def __enter__(self) -> SiardSource:
         return self
 
     def __exit__(self, *_: object) -> None:
-        return
+        self._zip.close()
 
     @property
     def version(self) -> str:
@@ -105,8 +111,8 @@ class SiardSource:
         return without_head(self._zip.chunks(self._file(schema, table)))
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
-        """Open a large object; its digest is checked when its end is read."""
-        return self._lobs.open(table, reference)
+        """Open a large object; its length and digest are checked when its end is read."""
+        return self.lobs.open(schema, table, reference)
 
     def count(self, schema: Schema, table: Table, read: int) -> int:
         """How many rows the metadata says that a table has (P_4.3-10)."""
@@ -114,7 +120,7 @@ class SiardSource:
 
     def opener(self) -> _Opener:
         """Return how a worker process opens this archive."""
-        return _Opener(self.path)
+        return _Opener(self.path, self._roots, self._zip)
 
     def digest(self, algorithm: str) -> str | None:
         """The digest over all content as 5.1 defines it, if the archive has a header/ entry."""
