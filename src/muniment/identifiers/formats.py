@@ -83,8 +83,8 @@ def token_for(media: str, tokens: Mapping[str, str] = TOKENS) -> str | None:
     >>> token_for("text/plain"), token_for("text/plain; charset=UTF-8"), token_for("audio/mpeg")
     ('text', 'utf-8', 'audio+mpeg')
     """
-    bare, _, parameters = media.lower().replace(" ", "").partition(";")
-    charset = parameters.partition("charset=")[2].partition(";")[0].strip('"')
+    bare, _, parameters = (part.strip() for part in media.lower().partition(";"))
+    charset = parameters.partition("charset=")[2].partition(";")[0].strip('" ')
     if bare == "text/plain" and charset in CHARSETS and charset != "us-ascii":
         return charset
     if not _PLAIN.fullmatch(bare):

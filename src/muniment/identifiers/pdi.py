@@ -85,12 +85,13 @@ class Pdi(NamedTuple):
         return Pdi(*self[:7])
 
     @property
-    def sort_key(self) -> tuple[str, str, str, str, int, str, str, int]:
+    def sort_key(self) -> tuple[str, str, str, str, bool, int, str, str, int]:
         """A key that sorts by series, day and, inside a day, serials as numbers (I-36)."""
-        number = int(self.unique_id) if self.unique_id.isdigit() else -1
+        serial = self.unique_id.isdigit()
+        number = int(self.unique_id) if serial else 0
         version = self.version if isinstance(self.version, int) else 0
         day = (self.series, self.year, self.month, self.day)
-        return (*day, number, self.unique_id, self.format or "", version)
+        return (*day, not serial, number, self.unique_id, self.format or "", version)
 
     @property
     def functional_key(self) -> str:
