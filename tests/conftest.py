@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -16,6 +17,15 @@ def samples() -> Path:
     if not SAMPLES.is_dir():
         pytest.skip("the corpora of real archives are not beside the project")
     return SAMPLES
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Indexes of the tests lie in a folder of their own."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUNIMENT_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture

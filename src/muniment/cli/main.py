@@ -24,6 +24,7 @@ from muniment.cli.archive import archive
 from muniment.cli.compare import compare
 from muniment.cli.demo import demo
 from muniment.cli.options import examples
+from muniment.cli.query import query
 from muniment.cli.restore import restore
 from muniment.cli.show import show
 from muniment.cli.terminal import hide_passwords, safe
@@ -71,7 +72,7 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(_WRONG_USAGE)
 
 
-for _command in (demo, archive, show, compare, restore):
+for _command in (demo, archive, show, query, compare, restore):
     cli.add_command(_command)
 
 
