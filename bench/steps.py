@@ -184,6 +184,21 @@ def _compression(bench: Bench) -> Iterator[Result]:
         yield Result(step, _size_and_time(timing), yardstick="--compression fast", ratio=ratio)
 
 
+def _names(bench: Bench) -> Iterator[Result]:
+    import naming
+
+    work = bench.file(bench.large, ".names")
+    work.mkdir()
+    bound = 4 * bench.large
+    for step, rate, goal in (
+        ("read PDIs in bulk, one core", naming.parse(), 300_000),
+        ("mint PDIs in blocks of 10,000", naming.batch_mint(work), 100_000),
+        ("mint PDIs one by one, 32 writers", naming.single_mints(work), 3_000),
+        (f"look up PDIs among {bound:,}", naming.look_up(work, bound), 50_000),
+    ):
+        yield Result(step, f"{rate:,.0f} /s", f"≥ {goal:,} /s", rate >= goal)
+
+
 STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "archive": _archive,
     "compare": _compare,
@@ -194,6 +209,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "parse": _parse,
     "scale": _scale,
     "compression": _compression,
+    "names": _names,
 }
 
 
