@@ -58,10 +58,10 @@ def cite_query(
     names: Names, series: str, sql: str, archives: Mapping[str, Path], by: str, title: str = ""
 ) -> QueryCitation:
     """Run a query, keep it with its result, and give it a name; or return the name it has."""
-    sources = {
-        alias: str(name_archive(names, series, path, by)) for alias, path in archives.items()
-    }
     with run(sql, archives) as outcome:
+        sources = {
+            alias: str(name_archive(names, series, path, by)) for alias, path in archives.items()
+        }
         key = _key(outcome, sources)
         subjects = _with_value(names, "queryKey", key)
         if subjects:
