@@ -8,6 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from servers.postgresql import Cluster, private_postgresql
+
 SAMPLES = Path(__file__).resolve().parents[2] / "shared" / "samples"
 
 
@@ -17,6 +19,13 @@ def samples() -> Path:
     if not SAMPLES.is_dir():
         pytest.skip("the corpora of real archives are not beside the project")
     return SAMPLES
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Cluster]:
+    """A private PostgreSQL server; each process that runs tests has its own."""
+    with private_postgresql() as cluster:
+        yield cluster
 
 
 @pytest.fixture(autouse=True, scope="session")

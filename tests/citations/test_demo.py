@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("sqlglot")
+pytest.importorskip("numpy")
 
 from muniment import transfer
 from muniment.citations import cite_part, cite_query, open_document, prove

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-pytest.importorskip("sqlglot")
+pytest.importorskip("numpy")
 
 from muniment import transfer
 from muniment.citations import cite_query, open_document, prove

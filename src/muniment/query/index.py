@@ -119,6 +119,8 @@ def read_about(connection: Connection, catalog: str = "") -> About:
 def _build(path: Path, index: Path, digest: str, progress: Watch, jobs: int) -> None:
     partial = index.with_name(f".{index.name}.{os.getpid()}.partial")
     log = partial.with_name(f"{partial.name}.wal")
+    for stale in index.parent.glob(f".{index.name}.*.partial*"):  # of a process that was ended
+        stale.unlink(missing_ok=True)
     try:
         with open_siard(path) as source, closing(connect(partial, read_only=False)) as connection:
             _Builder(source, connection, digest, progress, jobs).run()
