@@ -120,6 +120,9 @@ ran right beside the step that it is compared with.
   those of the database is checked before.
 - **Comparing** ends with success only if archive and database are equal; each restored database is
   compared with its archive too, outside the measured time.
+- **Names.** Minted names are on the disk before they count; the 32 writers are processes that mint
+  one name at a time, and share syncs. Look-ups are of single names in random order, from Python, in
+  an index that was made from the journal just before.
 - **Ratio** is the step's time divided by the yardstick's, so less is better; for memory, bytes
   instead of time.
 

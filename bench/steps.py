@@ -218,6 +218,21 @@ def _large_object(bench: Bench) -> Iterator[Result]:
     yield from lobs.large_object(bench.file(bench.large, ".object"), size)
 
 
+def _names(bench: Bench) -> Iterator[Result]:
+    import naming
+
+    work = bench.file(bench.large, ".names")
+    work.mkdir()
+    bound = 4 * bench.large
+    for step, rate, goal in (
+        ("read PDIs in bulk, one core", naming.parse(), 300_000),
+        ("mint PDIs in blocks of 10,000", naming.batch_mint(work), 100_000),
+        ("mint PDIs one by one, 32 writers", naming.single_mints(work), 3_000),
+        (f"look up PDIs among {bound:,}", naming.look_up(work, bound), 50_000),
+    ):
+        yield Result(step, f"{rate:,.0f} /s", f"≥ {goal:,} /s", rate >= goal)
+
+
 STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "archive": _archive,
     "compare": _compare,
@@ -231,6 +246,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "compression": _compression,
     "small-objects": _small_objects,
     "large-object": _large_object,
+    "names": _names,
 }
 
 
