@@ -21,7 +21,7 @@ from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
-__all__ = ["RowReader", "Run", "runs", "without_head"]
+__all__ = ["RowReader", "Run", "runs", "without_head", "without_table_head"]
 
 _EMPTY = b"\xf7"  # stands between the tags of an empty cell until NULL has been told from it
 _HEAD = re.compile(
@@ -87,6 +87,14 @@ def without_head(chunks: Iterable[bytes]) -> Iterator[bytes]:
             break
     yield start
     yield from stream
+
+
+def without_table_head(start: bytes) -> bytes | None:
+    """Return what follows the head of a table file; None if its head is unusual."""
+    head = _HEAD.match(start)
+    return (
+        start[head.end() :] if head and not _OTHER_ENCODING.search(start, 0, head.end()) else None
+    )
 
 
 def _uncut(start: bytes, stream: Iterator[bytes]) -> Iterator[Run]:

@@ -378,6 +378,16 @@ class ZipReader:
         if crc != entry.crc or size != entry.size:
             raise SiardError(f"{self.path}: {name} is damaged: its checksum does not match")
 
+    def packed(self, name: str) -> tuple[Callable[[int, int], bytes], Entry]:
+        """Return how to read a deflated member as it lies in the file, and what it should be."""
+        entry = self._member(name)
+        begin = self._begin(entry)
+
+        def read(at: int, size: int) -> bytes:
+            return self._volumes.read(begin + at, max(0, min(size, entry.packed - at)))
+
+        return read, entry
+
     def digest(self, algorithm: str, end: int) -> str:
         """The digest over the first ``end`` bytes of the file (5.1)."""
         digest = hashlib.new(_hash_name(algorithm), usedforsecurity=False)
@@ -406,6 +416,14 @@ class ZipReader:
                 raise SiardError(f"{self.path}: {entry.name} is damaged: {error}") from error
         else:
             raise SiardError(f"{self.path}: {entry.name} is compressed in a way that SIARD forbids")
+
+    def _begin(self, entry: Entry) -> int:
+        """Where the data of an entry begins."""
+        header = self._volumes.read(entry.offset, 30)
+        if len(header) < 30 or header[:4] != b"PK\x03\x04":
+            raise SiardError(f"{self.path}: no entry at byte {entry.offset}; the file is damaged")
+        names, extra = struct.unpack_from("<2H", header, 26)
+        return entry.offset + 30 + int(names) + int(extra)
 
     def _raw(self, entry: Entry) -> Iterator[bytes]:
         # A small member comes with its header in one go.
