@@ -444,6 +444,17 @@ def test_what_postgresql_cannot_store_is_refused_with_its_place(
 # The selection
 
 
+def test_sql_that_postgresql_does_not_understand_is_a_sentence(
+    postgresql: Cluster, make: Make
+) -> None:
+    url = postgresql.url(make("CREATE TABLE t AS SELECT 1 AS i"))
+    for chosen in (Selection(queries={"q": "SELEC 1"}), Selection(where={"t": "nonsense ="})):
+        with pytest.raises(DatabaseError, match="syntax error"), open_source(url, chosen) as source:
+            for schema, table in source.describe().tables():
+                for part in source.parts(schema, table):
+                    list(source.batches(schema, table, part))
+
+
 def test_parts_of_a_database_can_be_chosen(postgresql: Cluster, make: Make, tmp_path: Path) -> None:
     name = make("""
         CREATE TABLE t AS SELECT i, i * 2 AS j, 'x' AS k FROM generate_series(1, 10) i;
