@@ -179,7 +179,12 @@ def restore(
         if schema_map:
             database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
-        notes = (*source.changed(), *_notes(source), *getattr(target, "notes", ()))
+        notes = (
+            *source.warnings,
+            *source.changed(),
+            *_notes(source),
+            *getattr(target, "notes", ()),
+        )
     return reported(counts, notes, started, 0, ())
 
 

@@ -28,6 +28,7 @@ from muniment.cli.options import examples
 from muniment.cli.restore import restore
 from muniment.cli.show import show
 from muniment.cli.terminal import hide_passwords, safe
+from muniment.cli.validate import validate
 from muniment.errors import MunimentError, UsageError
 
 __all__ = ["cli", "main"]
@@ -72,7 +73,7 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(_WRONG_USAGE)
 
 
-for _command in (demo, archive, show, compare, restore, convert):
+for _command in (demo, archive, show, validate, compare, restore, convert):
     cli.add_command(_command)
 
 
