@@ -34,6 +34,7 @@ bench: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python tests/cli/transcripts.py README.md
+	$(BIN)/python -m muniment.siard.rules.conformance > docs/conformance.md
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from muniment.errors import NotFound
+from muniment.errors import NotFound, SiardError
 from muniment.findings import Severity
 from muniment.siard.lobs.resolving import Resolver
 from muniment.siard.rules.archive import Archive, TableFiles
@@ -24,7 +24,7 @@ from muniment.siard.rules.runs import Head, Malformed, row_runs
 from muniment.siard.rules.segments import check_layout, check_segments
 from muniment.siard.rules.tablexsd import TableSchema
 from muniment.siard.zip import ZipReader
-from muniment.sql.model import Database, Schema, Shape, Table, shape_of
+from muniment.sql.model import Database, ForeignKey, Schema, Shape, Table, shape_of
 from muniment.sql.stores import Source
 from muniment.workers import Task, default_jobs, start_workers
 
@@ -59,7 +59,9 @@ class Scan:
         self.rows = self.lobs = self._bytes = 0
         self._counts = [0] * len(archive.tables)
         self._whole = [False] * len(archive.tables)
+        self._broken = [False] * len(archive.tables)  # not all rows could be read
         self._used: set[str] = set()
+        self._resolves = True
         self._read: set[str] = {archive.root + "header/metadata.xml"}
         self._outside: dict[tuple[int, int], tuple[str, set[int]]] = {}
 
@@ -71,7 +73,7 @@ class Scan:
             yield
             yield from self._check_rows(archive.database)
             self._check_outside()
-            if any("T_6" in rule for rule in archive.report.looked_at):
+            if self._resolves and all(self._whole) and not any(self._broken):
                 surplus(archive, self._used)
         seen = self._read | {archive.root + name for name in self._used}
         for _ in check_rest(archive, seen):
@@ -107,6 +109,7 @@ class Scan:
     def _check_rows(self, database: Database) -> Iterator[None]:
         archive = self._archive
         source = RowSource(archive.path, archive.zip, database, _definitions(archive))
+        self._resolves = source.resolves
         with ExitStack() as stack:
             store = KeyStore(self._folder)
             stack.callback(store.close)
@@ -125,7 +128,7 @@ class Scan:
             for number, each in enumerate(archive.tables):
                 self._check_count(number, each)
             yield
-            yield from self._check_keys(database, store)
+            yield from self._check_keys(store)
 
     def _jobs_for(self) -> int:
         """Small archives are checked sooner than a process starts."""
@@ -194,6 +197,7 @@ class Scan:
         self.rows += piece.rows
         self.lobs += piece.lobs
         self._used.update(piece.used)
+        self._broken[number] |= piece.broken
         self._archive.report.look(*piece.looked_at)
         for at, (file, segments) in piece.outside.items():
             self._outside.setdefault((number, at), (file, set()))[1].update(segments)
@@ -226,7 +230,7 @@ class Scan:
             )
             report("T_6.0-2", each.name, message)
 
-    def _check_keys(self, database: Database, store: KeyStore) -> Iterator[None]:
+    def _check_keys(self, store: KeyStore) -> Iterator[None]:
         report = self._archive.report
         for each in self._archive.tables:
             schema, table = each.schema, each.table
@@ -234,12 +238,22 @@ class Scan:
             keys += [(key, "candidate key") for key in table.candidate_keys]
             cases = [store.unique(schema, table, key, kind) for key, kind in keys if key]
             for foreign in table.foreign_keys:
-                if target := _target(database, foreign.referenced_schema, foreign.referenced_table):
+                target = self._target(foreign)
+                if target is not None:
                     cases.append(store.foreign(schema, table, foreign, target))
             for found in cases:
                 for case in found:
                     report(case.rule, case.where, case.message, kind=case.where, count=case.count)
                 yield
+
+    def _target(self, key: ForeignKey) -> tuple[Schema, Table] | None:
+        """The table that a key refers to, if all of its rows are known."""
+        for number, other in enumerate(self._archive.tables):
+            named = (other.schema.name, other.table.name)
+            if named == (key.referenced_schema, key.referenced_table):
+                known = self._whole[number] and not self._broken[number]
+                return (other.schema, other.table) if known else None
+        return None
 
     def _check_outside(self) -> None:
         """Chapters 7 and 8 for the columns that have objects outside."""
@@ -273,7 +287,11 @@ class RowSource:
     ) -> None:
         self._path, self._zip, self._database = path, archive, database
         self._definitions = definitions
-        self._resolver = Resolver(archive, database)
+        self._resolver: Resolver | SiardError
+        try:
+            self._resolver = Resolver(archive, database)
+        except SiardError as error:  # a mapping.txt that makes no sense
+            self._resolver = error
         self._checkers: dict[tuple[str, str], RowChecker] = {}
 
     def __enter__(self) -> RowSource:
@@ -281,6 +299,11 @@ class RowSource:
 
     def __exit__(self, *_: object) -> None:
         return
+
+    @property
+    def resolves(self) -> bool:
+        """Whether large objects can be looked for at all."""
+        return isinstance(self._resolver, Resolver)
 
     def opener(self) -> Callable[[], RowSource]:
         """Return how a worker process opens this."""
@@ -292,7 +315,7 @@ class RowSource:
         if key not in self._checkers:
             self._checkers[key] = self._checker(schema, table)
         checker = self._checkers[key]
-        yield checker.head(part.tag, part.root) if part.root else checker(part.xml, part.tag)
+        yield checker.head(part.tag) if part.root else checker(part.xml, part.tag)
 
     def key_columns(self, schema: Schema, table: Table) -> KeyColumns:
         """Return the columns of a table that its keys, and those of others, need."""
@@ -339,13 +362,6 @@ def _definitions(archive: Archive) -> dict[tuple[str, str], TableSchema]:
         for each in archive.tables
         if each.definition is not None
     }
-
-
-def _target(database: Database, schema: str, table: str) -> tuple[Schema, Table] | None:
-    for home, other in database.tables():
-        if (home.name, other.name) == (schema, table):
-            return home, other
-    return None
 
 
 def _column(each: TableFiles, name: str) -> str:

@@ -163,7 +163,7 @@ class Validation:
                 entries = _directory(stream)
                 if check_directory(report, stream, entries):
                     reader = ZipReader(self.path)
-        except (BadZipFile, SiardError, ValueError, NotImplementedError, EOFError) as error:
+        except (BadZipFile, MunimentError, ValueError, NotImplementedError, EOFError) as error:
             report("G_4.1-1", self.path.name, _reason(error, self.path))
             return None
         if reader is None:
@@ -270,7 +270,10 @@ def _parsed(data: bytes) -> Any:
     try:
         if b"<!DOCTYPE" in data[:65536]:
             raise SiardError("metadata.xml has a DOCTYPE, which SIARD does not need")
-        return etree.fromstring(data, parse_safely)
+        root = etree.fromstring(data, parse_safely)
+        if root.getroottree().docinfo.doctype:
+            raise SiardError("metadata.xml has a DOCTYPE, which SIARD does not need")
+        return root
     except (etree.XMLSyntaxError, ValueError) as error:
         raise SiardError(f"it is not well-formed XML: {error}") from error
 

@@ -41,8 +41,9 @@ RULES = (
     Rule(
         "G_4.1-4", "M",
         "ZIP32 and ZIP64 are both permitted.",
-        "That the numbers which do not fit into 32 bits are given in ZIP64 fields.",
-        "Pack the archive again with a tool that knows ZIP64.",
+        "",
+        unchecked="It permits, and nothing can break it. Sizes that do not fit into the fields of "
+        "ZIP32 and are not given in those of ZIP64 break G_4.1-1.",
     ),
     Rule(
         "G_4.1-5", "M",
@@ -72,7 +73,7 @@ def check_name(report: Report, path: Path) -> None:
 
 def check_directory(report: Report, stream: BinaryIO, entries: list[ZipInfo]) -> bool:
     """Check all that can be seen without reading content; return whether entries can be told."""
-    report.look("G_4.1-1", "G_4.1-2", "G_4.1-3", "G_4.1-4")
+    report.look("G_4.1-1", "G_4.1-2", "G_4.1-3")
     _check_twins(report, entries)
     _check_overlaps(report, entries)
     for entry in entries:
@@ -122,7 +123,7 @@ def _check_local(report: Report, stream: BinaryIO, entry: ZipInfo) -> None:
     if len(header) < _LOCAL.size or header[:4] != b"PK\x03\x04":
         report("G_4.1-1", entry.filename, "the directory points to bytes that are not an entry")
         return
-    _, _, flags, method, _, _, crc, packed, size, length, extra = _LOCAL.unpack(header)
+    _, _, flags, method, _, _, crc, packed, size, length, _ = _LOCAL.unpack(header)
     name = stream.read(length)
     if method != entry.compress_type or (flags ^ entry.flag_bits) & 1:
         report("G_4.1-1", entry.filename, "its local header and the directory say different things")
@@ -136,9 +137,6 @@ def _check_local(report: Report, stream: BinaryIO, entry: ZipInfo) -> None:
         crc not in (0, entry.CRC) or not stated <= {entry.file_size, entry.compress_size}
     ):
         report("G_4.1-1", entry.filename, "its local header and the directory say different sizes")
-    wide = max(entry.file_size, entry.compress_size) > 0xFFFFFFFF
-    if wide and not streamed and not (extra and 0xFFFFFFFF in (size, packed)):
-        report("G_4.1-4", entry.filename, "a size beyond 4 GiB is not given in ZIP64 fields")
 
 
 def sound_chunks(archive: ZipReader, name: str) -> Iterator[bytes]:

@@ -23,8 +23,9 @@ _RATIO = 4  # bytes per character at most
 class LobChecks:
     """Checks the objects of one table."""
 
-    def __init__(self, resolver: Resolver, schema: Schema, table: Table) -> None:
-        self._resolver, self._schema, self._table = resolver, schema, table
+    def __init__(self, resolver: Resolver | SiardError, schema: Schema, table: Table) -> None:
+        """``resolver`` may be the reason why there is none."""
+        self._given, self._schema, self._table = resolver, schema, table
 
     def check(self, cell: Any, path: tuple[int, ...], column: str, row: int, report: Any) -> None:
         """Check the cell's attributes, then its object."""
@@ -44,10 +45,16 @@ class LobChecks:
         reference = reference_of(path, cell.attrib)
         try:
             location = parse_location(reference)
-            found = self._resolver.find(self._schema, self._table, location)
+            found = self._resolver().find(self._schema, self._table, location)
         except LobError as error:
             message = f"{error.file!r}: {error.problem}"
             report.add(_rule(error.rule), column, row, message, kind="missing")
+            folder = self._table.columns[path[0] - 1].lob_folder or ""
+            if ".zip/" in f"{folder}/{file}".lower():
+                for rule in ("G_3.4-3", "L_7.1-1"):
+                    report.add(
+                        rule, column, row, f"{file!r}: no such file in a ZIP file", kind="zip"
+                    )
             return
         except SiardError as error:
             report.add("T_6.2-1", column, row, str(error), kind="lob")
@@ -56,8 +63,13 @@ class LobChecks:
         report.used += [piece.entry for piece in found.pieces if isinstance(piece, ZipPiece)]
         self._measure(found, location, column, row, report)
 
+    def _resolver(self) -> Resolver:
+        if isinstance(self._given, SiardError):
+            raise self._given
+        return self._given
+
     def _measure(self, found: Found, location: Any, column: str, row: int, report: Any) -> None:
-        text = self._resolver.is_text(self._schema, self._table, location)
+        text = self._resolver().is_text(self._schema, self._table, location)
         length = location.length
         if length is not None and found.size > max(_RATIO * length, _MANY):
             message = f"{location.file!r} should be {length} long and has {found.size} bytes"

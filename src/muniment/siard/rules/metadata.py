@@ -16,7 +16,7 @@ from lxml import etree
 
 from muniment.findings import Severity
 from muniment.siard.rules.archive import Archive, safe_parser
-from muniment.siard.rules.levels import level_of
+from muniment.siard.rules.levels import LEVELS, level_of
 from muniment.siard.rules.registry import Rule
 from muniment.siard.rules.tablexsd import NotASchema, refuse_dangers
 from muniment.siard.schemas import compiled_schema, schema_of
@@ -45,22 +45,22 @@ def check_metadata_xml(archive: Archive) -> None:
     report.look("M_5.0-1")
     definition = compiled_schema(archive.version.number)
     errors = list(_errors(definition, archive.metadata))
-    for where, message, element in errors:
+    for where, message in errors:
         report("M_5.0-1", where, message, kind=_kind(message))
-        _report_level(archive, where, message, element)
+    if errors:
+        _check_complete(archive)
     own = _own_schema(archive)
     if own is None:
         return
-    told = {(where, message) for where, message, _ in errors}
-    for where, message, _ in _errors(own, archive.metadata):
-        if (where, message) not in told:
+    for where, message in _errors(own, archive.metadata):
+        if (where, message) not in errors:
             text = f"by the archive's own metadata.xsd: {message}"
             report("M_5.0-1", where, text, kind=f"own {_kind(message)}")
     _check_weakened(archive, own)
 
 
-def _errors(schema: Any, root: Any) -> Iterator[tuple[str, str, Any]]:
-    """Yield place, message and element of each error."""
+def _errors(schema: Any, root: Any) -> Iterator[tuple[str, str]]:
+    """Yield place and message of each error."""
     if schema.validate(root):
         return
     tree = root.getroottree()
@@ -68,7 +68,7 @@ def _errors(schema: Any, root: Any) -> Iterator[tuple[str, str, Any]]:
         found = tree.xpath(error.path) if error.path else []
         element = found[0] if found else root
         message = re.sub(r"\{[^}]*\}", "", error.message).rstrip(". ")
-        yield f"metadata.xml, line {error.line}: {place(element)}", message, element
+        yield f"metadata.xml, line {error.line}: {place(element)}", message
 
 
 def place(element: Any) -> str:
@@ -87,14 +87,23 @@ def _kind(message: str) -> str:
     return re.sub(r"'[^']*'", "'…'", message)
 
 
-def _report_level(archive: Archive, where: str, message: str, element: Any) -> None:
-    """Something mandatory that is missing or empty is a fault of its level, too."""
-    level = level_of(element)
-    name = etree.QName(element).localname
-    missing = "Missing child element" in message or "This element is not expected" in message
-    empty = not len(element) and not (element.text or "").strip() and name in level.mandatory
-    if (missing and name == level.element) or empty:
-        archive.report(level.rule, where, message, kind=_kind(message))
+# What older versions do not have, or do not ask for.
+_NOT_YET = {("routine", "specificName"), ("field", "name"), ("primaryKey", "name")}
+
+
+def _check_complete(archive: Archive) -> None:
+    """Something mandatory that is missing is a fault of its level, too."""
+    old = archive.version.number in ("1.0", "2.0")
+    for element in archive.metadata.iter():
+        if not isinstance(element.tag, str) or not len(element):
+            continue
+        level = LEVELS.get(etree.QName(element).localname)
+        there = {etree.QName(child).localname for child in element if isinstance(child.tag, str)}
+        for name in sorted(level.mandatory - there) if level else ():
+            assert level is not None
+            if not (old and (level.element, name) in _NOT_YET):
+                where = f"metadata.xml, line {element.sourceline}: {place(element)}"
+                archive.report(level.rule, where, f"{name} is missing", kind=f"{name} is missing")
 
 
 def _own_schema(archive: Archive) -> Any:

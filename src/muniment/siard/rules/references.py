@@ -33,6 +33,7 @@ from muniment.sql.types import Kind, NamedType, PredefinedType
 __all__ = ["check_references"]
 
 _EVENT = re.compile(r"\s*(?:INSERT|DELETE|UPDATE(?:\s+OF\s+(?P<columns>.+))?)\s*", re.I | re.S)
+_FILLED = ("dbname", "dataOwner", "dataOriginTimespan")
 _PLACEHOLDERS = {"(...)", "unspecified", "unknown", "n/a", "?"}
 
 
@@ -69,7 +70,7 @@ def _check_empty(archive: Archive) -> None:
         if level is not None and name in level.mandatory - {"users", "column"}:
             where = f"metadata.xml, line {element.sourceline}: {place(parent)}"
             # The schema has a type of its own for what must not be empty; names are not of it.
-            weight = Severity.WARNING
+            weight = None if name in _FILLED else Severity.WARNING
             archive.report(level.rule, where, f"{name} is empty", weight, kind=f"{name} is empty")
 
 

@@ -54,6 +54,7 @@ class RunReport:
     cases: dict[tuple[str, str, str], Case] = field(default_factory=dict)
     keys: bytes = b""  # the key columns, as an Arrow stream
     lobs: int = 0
+    broken: bool = False  # whether there were rows that could not be read
     used: list[str] = field(default_factory=list)  # entries that cells refer to
     looked_at: set[str] = field(default_factory=set)
     # objects outside, by column: the first one's location, and the segments that they lie in
@@ -109,10 +110,14 @@ class RowChecker:
         report.keys = gathered.finish()
         return report
 
-    def head(self, tag: bytes, name: bytes) -> RunReport:
+    def head(self, tag: bytes) -> RunReport:
         """Check the start tag of the file: an empty table must be valid with it."""
         report = RunReport()
-        self._validate(tag + b"</" + name + b">", report, 0)
+        root = self._tree(tag, b"")
+        if isinstance(root, str):
+            report.add("T_6.0-2", "", None, f"malformed XML: {root}", kind="head")
+        else:
+            self._validate(root, report, 0)
         return report
 
     # the expression
@@ -176,11 +181,10 @@ class RowChecker:
     # cell by cell
 
     def _slowly(self, xml: bytes, tag: bytes, report: RunReport, gathered: Any) -> int:
-        root = self._validate(tag + xml + b"</" + _name(tag) + b">", report, report.rows)
-        if root is None:
-            rows = xml.count(b"</row>")
-            gathered.skip(rows)
-            return rows
+        root = self._tree(tag, xml)
+        if isinstance(root, str):
+            return self._narrow_down(xml, tag, report, gathered, root)
+        self._validate(root, report, report.rows)
         count = 0
         for row in root:
             if not isinstance(row.tag, str):
@@ -194,29 +198,49 @@ class RowChecker:
             gathered.take_cells(self._row(row, number, report))
         return count
 
-    def _validate(self, document: bytes, report: RunReport, rows: int) -> Any:
+    def _narrow_down(
+        self, xml: bytes, tag: bytes, report: RunReport, gathered: Any, reason: str
+    ) -> int:
+        """Find the rows that are malformed; the others are judged as usual."""
+        middle = xml.find(b"</row>", len(xml) // 2) + 6
+        if middle <= 5 or not xml[middle:].strip():
+            middle = xml.find(b"</row>") + 6
+        if middle > 5 and xml[middle:].strip():
+            first = self._slowly(xml[:middle], tag, report, gathered)
+            report.rows += first
+            rest = self._slowly(xml[middle:], tag, report, gathered)
+            report.rows -= first
+            return first + rest
+        rows = xml.count(b"</row>")
+        gathered.skip(rows)
+        report.broken = True
+        self._malformed(xml, report, report.rows + rows, reason)
+        return rows
+
+    def _tree(self, tag: bytes, xml: bytes) -> Any:
+        """Return the rows as elements, or the reason why they are none."""
         parser = etree.XMLParser(
             resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True,
             remove_comments=True, remove_pis=True,
         )  # fmt: skip
         try:
-            root = etree.fromstring(document, parser)
+            return etree.fromstring(tag + xml + b"</" + _name(tag) + b">", parser)
         except (etree.XMLSyntaxError, ValueError) as error:
-            self._malformed(document, report, rows, str(error))
-            return None
+            return str(error)
+
+    def _validate(self, root: Any, report: RunReport, rows: int) -> None:
         if self._schema is not None and not self._schema.validate(root):
             for found in self._schema.error_log:
                 self._invalid(found, report, rows)
-        return root
 
-    def _malformed(self, document: bytes, report: RunReport, rows: int, reason: str) -> None:
+    def _malformed(self, xml: bytes, report: RunReport, rows: int, reason: str) -> None:
         try:
-            document.decode()
+            xml.decode()
             rule = "T_6.0-2"
         except UnicodeDecodeError as error:
             rule, bad = "G_3.3-1", error.object[error.start : error.end]
             reason = f"bytes that are not UTF-8: {bad!r}"
-        message = f"after this row the XML is malformed: {reason}"
+        message = f"malformed XML: {reason}"
         report.add(rule, "", rows, message, kind="malformed")
 
     def _invalid(self, error: Any, report: RunReport, rows: int) -> None:

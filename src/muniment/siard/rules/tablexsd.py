@@ -78,6 +78,8 @@ def parse_table_schema(data: bytes, parser: Any) -> TableSchema:
         root = etree.fromstring(data, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         raise NotASchema(f"it is not well-formed XML: {error}") from error
+    if root.getroottree().docinfo.doctype:
+        raise NotASchema("it has a document type declaration, which SIARD does not allow")
     if root.tag != f"{{{XS}}}schema":
         raise NotASchema(f"it starts with <{etree.QName(root).localname}>, not with a schema")
     refuse_dangers(root)

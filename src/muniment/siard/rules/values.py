@@ -147,7 +147,11 @@ def _temporal(type_: PredefinedType, xml: str, definition: Definition | None) ->
     inner = rb"(?!0000|0001|9999)" + shape
     facets = dict(definition.facets) if definition is not None else {}
     low, high = _LOW.get(xml), _HIGH.get(xml)
-    if facets and facets.get("minInclusive") == f"{low}Z" and facets["maxExclusive"] == f"{high}Z":
+    if (
+        facets
+        and facets.get("minInclusive") == f"{low}Z"
+        and facets.get("maxExclusive") == f"{high}Z"
+    ):
         return rb"(?:(?!0000)" + shape + rb"Z|" + inner + rb")"
     if facets and not {facets.get("minInclusive"), facets.get("maxExclusive")} <= {
         f"{low}Z", low, f"{high}Z", high, "9999-12-31Z", "9999-12-31T23:59:59.9999999Z",
