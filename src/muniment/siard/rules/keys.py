@@ -112,8 +112,8 @@ class _Gathered:
     def take_plain(self, xml: bytes) -> None:
         """Take the cells of proven rows."""
         if self._columns.numbers:
-            self._flush()
-            self._put(self._columns.plain(xml))
+            for waiting, cells in zip(self._waiting, self._columns.plain(xml), strict=True):
+                waiting += cells
 
     def take_cells(self, row: dict[int, Any]) -> None:
         """Take the cells of one row that was read into elements."""

@@ -22,7 +22,7 @@ from muniment.siard.rules.tablexsd import NotASchema, refuse_dangers
 from muniment.siard.schemas import compiled_schema, schema_of
 from muniment.siard.text import unescape
 
-__all__ = ["RULES", "check_metadata_xml"]
+__all__ = ["RULES", "check_metadata_xml", "place", "whole_document"]
 
 RULES = (
     Rule(
@@ -148,7 +148,7 @@ def _some(labels: list[str]) -> str:
 
 def _probes(version: str) -> Iterator[tuple[str, bool, Any]]:
     """Yield documents that are wrong in one point each: what, whether something is missing."""
-    whole = _whole_document(version)
+    whole = whole_document(version)
     for number, element in enumerate(whole.iter()):
         name = etree.QName(element).localname
         if element.getparent() is not None and name in level_of(element.getparent()).mandatory:
@@ -174,7 +174,7 @@ def _nth(root: Any, number: int) -> Any:
     raise IndexError(number)
 
 
-def _whole_document(version: str) -> Any:
+def whole_document(version: str) -> Any:
     """A document with every element that the definition of a version knows, once."""
     schema = etree.fromstring(schema_of(version))
     namespace = schema.get("targetNamespace")

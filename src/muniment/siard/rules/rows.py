@@ -26,6 +26,7 @@ __all__ = ["Case", "RowChecker", "RunReport"]
 _SLICE = 3 << 14
 _SLOW = 1 << 18  # bytes that are read into a tree at once
 _USUAL = b"\t\n\r" + bytes(range(32, 127))
+_SUSPECTS = {0x7F, 0xC2, 0xEF}
 _ODD = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]")
 _SPACES = re.compile(rb">[^<]*[^<\s]?  [^<]*</c|>  [^<]*</c")
 _RAW_BACKSLASH = re.compile(r"\\(?!u[0-9A-Fa-f]{4})")
@@ -169,13 +170,14 @@ class RowChecker:
                 piece.decode()
             except UnicodeDecodeError:
                 return False
-            if odd.translate(None, UNEXPECTED) != odd or _ODD.search(piece):
+            if odd.translate(None, UNEXPECTED) != odd or (
+                _SUSPECTS & {*odd} and _ODD.search(piece)
+            ):
                 return False
         if not self._plain.fullmatch(piece):
             if self._spaced is None or not self._spaced.fullmatch(piece):
                 return False
-            if b">\n" not in piece and b"> " not in piece:
-                self._plain, self._spaced = self._spaced, self._plain
+            self._plain, self._spaced = self._spaced, self._plain  # as the rest will be
         return not (b"  " in piece and _SPACES.search(piece))
 
     # cell by cell
