@@ -16,7 +16,8 @@ from muniment import databases
 from muniment.datalinks import Linked, Links, unlinked
 from muniment.errors import DamagedSource, Unfit, UsageError
 from muniment.files import refuse_existing
-from muniment.siard import LobOptions, create_siard, open_siard
+from muniment.siard import LobOptions, create_siard
+from muniment.siard.forgiving import ForgivingSource
 from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.placement import Placements
 from muniment.siard.lobs.storing import External
@@ -170,7 +171,10 @@ def restore(
     Large objects may lie beneath ``roots``; linked files are put beneath ``datalink_root``.
     """
     started = time.monotonic()
-    with open_siard(path, roots) as archived, databases.open_target(url, replace=replace) as target:
+    with (
+        ForgivingSource(path, roots) as archived,
+        databases.open_target(url, replace=replace) as target,
+    ):
         source = unlinked(archived, datalink_root)
         store: Source = source
         database = _chosen(source.describe(), tables)
@@ -180,9 +184,9 @@ def restore(
             database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
         notes = (
-            *source.warnings,
             *source.changed(),
-            *_notes(source),
+            *_notes(archived),
+            *(_notes(source) if source is not archived else ()),
             *getattr(target, "notes", ()),
         )
     return reported(counts, notes, started, 0, ())

@@ -64,7 +64,7 @@ def show(
 
     with open_siard(file, roots_of(lob_root)) as source:
         database = source.describe()
-        print_notes(source.warnings)
+        print_notes(source.notes)
         if table is None:
             (_print_overview_json if as_json else _print_overview)(file, source.version, database)
             return

@@ -61,8 +61,9 @@ class SiardSource:
     ) -> None:
         self.path, self._roots = path, tuple(roots)
         self._zip = archive or ZipReader(path)
-        self.warnings: list[str] = []  # what had to be overlooked to read the archive
-        self._database = parse_metadata(self._zip.read(self._metadata_name()))
+        self.notes: list[str] = []  # what had to be overlooked to read the archive
+        metadata = self._metadata_name()
+        self._database = parse_metadata(self._zip.read(metadata))
         self.lobs = Resolver(self._zip, self._database, roots)
         self._readers: dict[tuple[str, str], RowReader] = {}
 
@@ -167,7 +168,7 @@ class SiardSource:
             return "header/metadata.xml"
         if root := find_root(self._zip.names()):
             self._zip = RootedZip(self._zip, root)
-            self.warnings.append(
+            self.notes.append(
                 f"{self.path} is packed wrongly: everything lies in the folder {root}"
             )
             return "header/metadata.xml"
