@@ -10,7 +10,19 @@ import zlib
 from pathlib import Path
 
 import pytest
-from archives import ARTIST, META, META_XML, OUTSIDE, TABLE, VALID, WORK, Files, changed, without, write
+from archives import (
+    ARTIST,
+    META,
+    META_XML,
+    OUTSIDE,
+    TABLE,
+    VALID,
+    WORK,
+    Files,
+    changed,
+    without,
+    write,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -438,3 +450,26 @@ def test_the_outside_counts(tmp_path: Path) -> None:
 def test_a_wrong_namespace_is_found(tmp_path: Path) -> None:
     files = changed(VALID, ARTIST, TABLE, META)
     assert errors(check(tmp_path, files)) == {"T_6.0-2"}
+
+
+def test_asking_for_one_rule_still_reads_what_it_needs(tmp_path: Path) -> None:
+    damaged = {**VALID, "content/schema0/table1/lob6/record0.bin": b"other"}
+    assert errors(check(tmp_path, damaged, rules=["T_6.4-5"])) == {"T_6.4-5"}
+    path = tmp_path / "museum.siard"
+    data = path.read_bytes()
+    at = data.rfind(b"content/schema0/table1/lob7/record0.txt") - 46
+    path.write_bytes(data[: at + 16] + b"\0\0\0\0" + data[at + 20 :])
+    assert errors(validate(path, rules=["G_4.1-1"], jobs=1).finish()) == {"G_4.1-1"}
+
+
+def test_endless_white_space_takes_no_time(tmp_path: Path) -> None:
+    blank = b"<row>" + b"  " * 2_000_000
+    files = {**VALID, ARTIST: VALID[ARTIST].replace(b"<row>", blank)}
+    result = quickly(write(tmp_path / "museum.siard", files))
+    assert result.findings == []
+
+
+def test_a_mime_type_that_is_not_the_files_is_a_note(tmp_path: Path) -> None:
+    result = check(tmp_path, changed(VALID, META_XML, "image/png", "image/jpeg"))
+    assert result.valid
+    assert "is image/png, its column says image/jpeg" in messages(result)

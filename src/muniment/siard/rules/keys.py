@@ -23,7 +23,7 @@ from muniment.sql.types import Kind
 
 __all__ = ["KeyColumns", "KeyStore", "key_columns"]
 
-_MEMORY = "160MB"
+_MEMORY = "100MB"
 _FIRST = 5
 _FORM = {
     Kind.DECIMAL: "number",

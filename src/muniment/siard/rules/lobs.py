@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 from typing import Any
 
+import filetype
+
 from muniment.errors import LobError, SiardError
 from muniment.siard.lobs.folders import ZipPiece
 from muniment.siard.lobs.location import parse_location, reference_of
@@ -17,6 +19,7 @@ from muniment.sql.model import Schema, Table
 __all__ = ["LobChecks"]
 
 _MANY = 1 << 30
+_START = 8192  # bytes that tell what kind of file it is
 _RATIO = 4  # bytes per character at most
 
 
@@ -63,6 +66,17 @@ class LobChecks:
         report.used += [piece.entry for piece in found.pieces if isinstance(piece, ZipPiece)]
         self._measure(found, location, column, row, report)
 
+    def _compare_kind(
+        self, start: bytes, location: Any, column: str, row: int, report: Any
+    ) -> None:
+        """The MIME type of a column is advice only, so another one is a note."""
+        stated = self._table.columns[location.path[0] - 1].mime_type
+        if stated and len(location.path) == 1:
+            found = filetype.guess_mime(start[:_START])
+            if found and found != stated.strip().lower():
+                message = f"{location.file!r} is {found}, its column says {stated}"
+                report.add("M_5.6-1", column, row, message, kind="mime", severity="note")
+
     def _resolver(self) -> Resolver:
         if isinstance(self._given, SiardError):
             raise self._given
@@ -79,6 +93,8 @@ class LobChecks:
         decoder = codecs.getincrementaldecoder("utf-8")() if text else None
         try:
             for chunk in found.chunks():
+                if not measure.bytes:
+                    self._compare_kind(chunk, location, column, row, report)
                 measure.update(chunk)
                 decoder = _decoded(decoder, chunk, location.file, column, row, report)
         except (SiardError, OSError) as error:

@@ -28,7 +28,8 @@ _SLOW = 1 << 18  # bytes that are read into a tree at once
 _USUAL = b"\t\n\r" + bytes(range(32, 127))
 _SUSPECTS = {0x7F, 0xC2, 0xEF}
 _ODD = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xef\xbf[\xbe\xbf]")
-_SPACES = re.compile(rb">[^<]*[^<\s]?  [^<]*</c|>  [^<]*</c")
+_SPACES = re.compile(rb">(?=[^<]*+</)[^<]*?  ")  # in a cell, not between the tags of two
+_WIDEST = 2000  # columns; an expression for more would take too long to make
 _RAW_BACKSLASH = re.compile(r"\\(?!u[0-9A-Fa-f]{4})")
 _CONTROLS = re.compile("[\x7f-\x9f]")
 _FIRST = 5
@@ -126,7 +127,9 @@ class RowChecker:
     def _expression(self, gap: bytes) -> re.Pattern[bytes] | None:
         """What a slice of valid rows looks like; None if the schema is not one we can speak for."""
         definition, columns = self._definition, self._table.columns
-        if self._schema is None or definition is None or len(definition.cells) != len(columns):
+        if self._schema is None or definition is None or len(columns) > _WIDEST:
+            return None
+        if len(definition.cells) != len(columns):
             return None
         cells = []
         for number, (shape, cell) in enumerate(zip(self._shapes, definition.cells, strict=True)):
