@@ -473,3 +473,10 @@ def test_a_mime_type_that_is_not_the_files_is_a_note(tmp_path: Path) -> None:
     result = check(tmp_path, changed(VALID, META_XML, "image/png", "image/jpeg"))
     assert result.valid
     assert "is image/png, its column says image/jpeg" in messages(result)
+
+
+def test_a_reference_that_differs_only_in_case_is_a_warning(tmp_path: Path) -> None:
+    files = changed(VALID, WORK, "<c2>2</c2><c3>DE</c3>", "<c2>2</c2><c3>de</c3>")
+    result = check(tmp_path, files)
+    assert result.valid
+    assert "refers to '2', 'de', which MAIN.ARTIST does not have, but for case" in messages(result)

@@ -243,7 +243,9 @@ class Scan:
                     cases.append(store.foreign(schema, table, foreign, target))
             for found in cases:
                 for case in found:
-                    report(case.rule, case.where, case.message, kind=case.where, count=case.count)
+                    weight = Severity(case.severity) if case.severity else None
+                    kind = f"{case.where} {weight}"
+                    report(case.rule, case.where, case.message, weight, kind=kind, count=case.count)
                 yield
 
     def _target(self, key: ForeignKey) -> tuple[Schema, Table] | None:

@@ -200,6 +200,7 @@ class KeyCase:
     where: str
     message: str
     count: int
+    severity: str | None
 
 
 class KeyStore:
@@ -262,7 +263,12 @@ class KeyStore:
         )  # fmt: skip
 
     def _cases(
-        self, query: str, width: int, where: str, say: Callable[..., str]
+        self,
+        query: str,
+        width: int,
+        where: str,
+        say: Callable[..., str],
+        severity: str | None = None,
     ) -> Iterator[KeyCase]:
         total = self._db.execute(f"SELECT count(*) FROM ({query})").fetchone()[0]
         if not total:
@@ -270,9 +276,9 @@ class KeyStore:
         rows = self._db.execute(f"{query} ORDER BY first LIMIT {_FIRST}").fetchall()
         for number, row in enumerate(rows):
             message = say(_shown(row[:width]), *row[width:])
-            yield KeyCase("T_6.0-1", where, message, 1)
+            yield KeyCase("T_6.0-1", where, message, 1, severity)
             if number == len(rows) - 1 and total > len(rows):
-                yield KeyCase("T_6.0-1", where, message, total - len(rows))
+                yield KeyCase("T_6.0-1", where, message, total - len(rows), severity)
 
     def foreign(
         self, schema: Schema, table: Table, key: ForeignKey, target: tuple[Schema, Table]
@@ -286,18 +292,26 @@ class KeyStore:
         where = f"{schema.name}.{table.name}.{key.name}"
         full = " AND ".join(f"c.{column} IS NOT NULL" for column in ours[1])
         listed = ", ".join(f"c.{column}" for column in ours[1])
-        joined = " AND ".join(_equal(a, b) for a, b in pairs)
-        orphans = (
-            f"SELECT {listed}, 1 AS times, c.n AS first, c.n AS last FROM {ours[0]} c "
-            f"ANTI JOIN {theirs[0]} p ON {joined} WHERE {full}"
-        )
         goal = f"{key.referenced_schema}.{key.referenced_table}"
-        yield from self._cases(
-            orphans, len(pairs), where,
-            lambda values, _times, first, _last: (
-                f"row {first} refers to {values}, which {goal} does not have"
-            ),
-        )  # fmt: skip
+        # Without a collation nobody knows whether case and trailing spaces count: a row that only
+        # they keep from its parent is told apart.
+        exact, folded = (" AND ".join(same(a, b) for a, b in pairs) for same in (_equal, _alike))
+        columns = f"{listed}, 1 AS times, c.n AS first, c.n AS last"
+        strict = f"SELECT c.* FROM {ours[0]} c ANTI JOIN {theirs[0]} p ON {exact} WHERE {full}"
+        if self._db.execute(f"SELECT count(*) FROM ({strict})").fetchone()[0]:
+            self._db.execute(f"CREATE OR REPLACE TEMP TABLE orphan AS {strict}")
+            for join, why, severity in (
+                ("ANTI", "", None),
+                ("SEMI", ", but for case or trailing spaces", "warning"),
+            ):
+                query = f"SELECT {columns} FROM orphan c {join} JOIN {theirs[0]} p ON {folded}"
+                yield from self._cases(
+                    query, len(pairs), where,
+                    lambda values, _times, first, _last, why=why: (
+                        f"row {first} refers to {values}, which {goal} does not have{why}"
+                    ),
+                    severity,
+                )  # fmt: skip
         if len(pairs) > 1 and key.match_type in ("FULL", "PARTIAL"):
             yield from self._partly_null(key, ours, theirs, pairs, where, listed)
 
@@ -341,6 +355,14 @@ def _equal(ours: tuple[str, str], theirs: tuple[str, str]) -> str:
     if ours[1] == theirs[1]:
         return f"c.{ours[0]} = p.{theirs[0]}"
     return f"{_of('c', ours)} = {_of('p', theirs)}"
+
+
+def _alike(ours: tuple[str, str], theirs: tuple[str, str]) -> str:
+    """Whether two values are the same but for case and trailing spaces."""
+    if "BIGINT" in (ours[1], theirs[1]):
+        return _equal(ours, theirs)
+    a, b = (f"lower(rtrim(CAST({side} AS VARCHAR)))" for side in (f"c.{ours[0]}", f"p.{theirs[0]}"))
+    return f"{a} = {b}"
 
 
 def _of(side: str, column: tuple[str, str]) -> str:
