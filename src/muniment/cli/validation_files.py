@@ -22,13 +22,13 @@ _RULES = {rule.id: rule for rule in RULES}
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a}
 body{max-width:60rem;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.6rem;margin:0 0 .5rem}h2{font-size:1.15rem;margin:2rem 0 .3rem}
+h1{font-size:1.6rem;margin:0 0 .5rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin:2rem 0 .3rem}
 .verdict{font-size:1.2rem;font-weight:600;padding:.6rem 1rem;border-radius:.4rem;border:2px solid}
 .valid{color:#14532d;background:#dcfce7}.invalid{color:#7f1d1d;background:#fee2e2}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem}dt{color:#555}dd{margin:0}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;vertical-align:top;padding:.3rem .5rem;border-bottom:1px solid #ccc}
-td{overflow-wrap:anywhere}.number{text-align:right;white-space:nowrap}
+td{overflow-wrap:anywhere}td:first-child{width:30%}.number{text-align:right;white-space:nowrap}
 .error h2{color:#991b1b}.warning h2{color:#854d0e}.note h2{color:#1e3a8a}
 .says{margin:0;color:#333}.remedy{margin:.2rem 0 .6rem;font-style:italic}
 section{break-inside:auto}h2,.says,.remedy{break-after:avoid}
