@@ -22,7 +22,8 @@ _RULES = {rule.id: rule for rule in RULES}
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a}
 body{max-width:60rem;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.6rem;margin:0 0 .5rem;overflow-wrap:anywhere}h2{font-size:1.15rem;margin:2rem 0 .3rem}
+h1{font-size:1.6rem;margin:0 0 .5rem;overflow-wrap:anywhere}
+h2{font-size:1.15rem;margin:2rem 0 .3rem}
 .verdict{font-size:1.2rem;font-weight:600;padding:.6rem 1rem;border-radius:.4rem;border:2px solid}
 .valid{color:#14532d;background:#dcfce7}.invalid{color:#7f1d1d;background:#fee2e2}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem}dt{color:#555}dd{margin:0}
