@@ -92,8 +92,8 @@ DAMAGES: dict[str, Damage] = {
     "G_3.3-4": rows(ARTIST, "Jürg", "J\\rg"),
     "G_3.4-1": metadata("./museum_lobs/", "http://museum/", "T_6.4-5"),
     "G_3.4-2": Damage(
-        changed(VALID, META_XML, "./museum_lobs/", "./das museum/"),
-        outside={"das museum/s0_t1_c9/seg_0/t1_c9_r1.bin": OUTSIDE[PART]},
+        changed(VALID, META_XML, "./museum_lobs/", "./musée/"),
+        outside={"musée/s0_t1_c9/seg_0/t1_c9_r1.bin": OUTSIDE[PART]},
     ),
     "G_3.4-3": metadata(
         "s0_t1_c9/<", "tracks.zip/s0_t1_c9/<", "T_6.4-5", "L_7.1-1", severity="warning"
@@ -169,7 +169,9 @@ DAMAGES: dict[str, Damage] = {
         changed(VALID, WORK, "seg_0/t1", "seg_0.zip/t1"),
         frozenset({"T_6.4-5", "G_3.4-3"}), "warning", outside={},
     ),
-    "S_8.1-0": Damage(changed(VALID, WORK, "seg_0/t1", "seg_1/t1"), outside=SEGMENT_1),
+    "S_8.1-0": Damage(
+        changed(VALID, WORK, "seg_0/t1", "seg_1/t1"), severity="warning", outside=SEGMENT_1
+    ),
     "S_8.1.1-0": Damage(outside=SPLIT, follow=frozenset({"T_6.4-5", "T_6.2-1"})),
     "S_8.1.2-0": Damage(
         follow=frozenset({"T_6.2-1"}), severity="warning",

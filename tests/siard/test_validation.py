@@ -480,3 +480,16 @@ def test_a_reference_that_differs_only_in_case_is_a_warning(tmp_path: Path) -> N
     result = check(tmp_path, files)
     assert result.valid
     assert "refers to '2', 'de', which MAIN.ARTIST does not have, but for case" in messages(result)
+
+
+@pytest.mark.parametrize("name", ["museum.siard", "museum.siard_part001"])
+def test_a_split_archive_is_validated_in_place(name: str, tmp_path: Path) -> None:
+    data = write(tmp_path / "museum.siard").read_bytes()
+    (tmp_path / "museum.siard").unlink()
+    for number, start in enumerate(range(0, len(data), 3000), 1):
+        part = tmp_path / f"museum.siard_part{number:03}"
+        part.write_bytes(data[start : start + 3000])
+    result = validate(tmp_path / name, jobs=1).finish()
+    assert result.findings == []
+    assert result.rules["S_8.2-0"] == "pass"
+    assert result.rows == 6

@@ -76,7 +76,8 @@ RULES = (
     Rule(
         "G_3.4-2", "M",
         "File URIs are stored as URL-encoded ASCII.",
-        "Characters that a URI may not hold in each lobFolder and each file attribute.",
+        "Characters that a URI may not hold in each lobFolder and each file attribute; only spaces "
+        "are a warning, since Appendix E only advises against them.",
         "Write such characters as %XX.",
         since="2.0",
         rows=True,
@@ -132,8 +133,8 @@ def check_general(archive: Archive, metadata: bytes) -> None:
         _check_identifier(archive, where, name)
     for where, uri in _folders(database):
         report.look("G_3.4-1", "G_3.4-2")
-        for rule, message in uri_faults(uri):
-            report(rule, where, message)
+        for rule, message, severity in uri_faults(uri):
+            report(rule, where, message, severity)
 
 
 def check_declaration(archive: Archive, name: str, start: bytes) -> None:
@@ -229,20 +230,22 @@ def _folders(database: Database) -> Iterator[tuple[str, str]]:
                 yield f"{schema.name}.{table.name}.{column.name}: lobFolder", column.lob_folder
 
 
-def uri_faults(uri: str) -> Iterator[tuple[str, str]]:
-    """Yield the rules of 3.4 that a URI of a file breaks."""
+def uri_faults(uri: str) -> Iterator[tuple[str, str, Severity | None]]:
+    """Yield the rules of 3.4 that a URI of a file breaks: rule, message, severity if unusual."""
     if "\\" in uri or _DRIVE.match(uri):
-        yield "G_3.4-1", f"{uri!r} is a path of Windows, not a URI"
+        yield "G_3.4-1", f"{uri!r} is a path of Windows, not a URI", None
         return
     if not _URI.fullmatch(uri):
-        yield "G_3.4-2", f"{uri!r} has characters that a URI writes as %XX"
+        # Appendix E: XML Schema lets spaces be, and only advises against them.
+        severity = Severity.WARNING if _URI.fullmatch(uri.replace(" ", "")) else None
+        yield "G_3.4-2", f"{uri!r} has characters that a URI writes as %XX", severity
         return
     try:
         parts = urlsplit(uri)
     except ValueError:
-        yield "G_3.4-1", f"{uri!r} is not a URI"
+        yield "G_3.4-1", f"{uri!r} is not a URI", None
         return
     if parts.scheme not in ("", "file"):
-        yield "G_3.4-1", f"{uri!r} is not a file URI"
+        yield "G_3.4-1", f"{uri!r} is not a file URI", None
     elif parts.scheme and parts.netloc == "localhost":
-        yield "G_3.4-1", f"{uri!r} names localhost, which SIARD leaves out"
+        yield "G_3.4-1", f"{uri!r} names localhost, which SIARD leaves out", None

@@ -35,8 +35,9 @@ class LobChecks:
         report.looked_at |= {"T_6.2-1", "T_6.4-5", "G_3.4-1", "G_3.4-2"}
         report.lobs += 1
         file = cell.get("file", "")
-        for rule, message in uri_faults(file):
-            report.add(rule, column, row, message, kind="uri")
+        for rule, message, severity in uri_faults(file):
+            weight = str(severity) if severity else None
+            report.add(rule, column, row, message, kind=f"uri {weight}", severity=weight)
         if (cell.text or "").strip():
             message = "both a file and a value inline"
             report.add("T_6.2-1", column, row, message, kind="both")

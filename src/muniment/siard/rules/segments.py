@@ -34,7 +34,8 @@ RULES = (
     Rule(
         "S_8.1-0", "M",
         "Segment folders are seg_0, seg_1 … of a column's folder.",
-        "The numbers of the segments of each column, which begin with 0 and have no gap.",
+        "The numbers of the segments of each column, which begin with 0 and have no gap. The text "
+        "says should, so a gap is a warning.",
         "Number the segments from 0 without a gap.",
         since="2.2",
         rows=True,
@@ -106,7 +107,8 @@ def check_segments(report: Report, where: str, segments: set[int]) -> None:
     wanted = set(range(max(segments) + 1))
     if missing := sorted(wanted - segments):
         names = ", ".join(f"seg_{number}" for number in missing[:5])
-        report("S_8.1-0", where, f"no object lies in {names}, although later segments are used")
+        message = f"no object lies in {names}, although later segments are used"
+        report("S_8.1-0", where, message, Severity.WARNING)
 
 
 def segment_of(file: str) -> int | None:
