@@ -6,7 +6,6 @@ values come with them, since no database takes those apart from their value.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ class ForgivingSource(SiardSource):
     """A SIARD archive that gives what it has."""
 
     def __init__(self, *arguments: Any) -> None:
-        self._missing = Counter[str]()
+        self._missing: dict[str, set[bytes]] = {}  # rows may be read more than once
         self._told: list[str] = []
         super().__init__(*arguments)
 
@@ -34,10 +33,10 @@ class ForgivingSource(SiardSource):
     def notes(self) -> list[str]:
         """What had to be overlooked, as sentences."""
         lost = [
-            f"{where}: {count} large objects are missing and became NULL"
-            if count > 1
+            f"{where}: {len(references)} large objects are missing and became NULL"
+            if len(references) > 1
             else f"{where}: a large object is missing and became NULL"
-            for where, count in self._missing.items()
+            for where, references in self._missing.items()
         ]
         return self._told + lost
 
@@ -76,7 +75,8 @@ class ForgivingSource(SiardSource):
             self.lobs.find(schema, table, location)
         except LobMissing:
             column = table.columns[location.path[0] - 1].name
-            self._missing[f"{schema.name}.{table.name}.{column}"] += 1
+            where = f"{schema.name}.{table.name}.{column}"
+            self._missing.setdefault(where, set()).add(cell)
             return NULL
         if not inner:
             return cell

@@ -168,8 +168,6 @@ class SiardSource:
             return "header/metadata.xml"
         if root := find_root(self._zip.names()):
             self._zip = RootedZip(self._zip, root)
-            self.notes.append(
-                f"{self.path} is packed wrongly: everything lies in the folder {root}"
-            )
+            self.notes = [f"{self.path} is packed wrongly: everything lies in the folder {root}"]
             return "header/metadata.xml"
         raise SiardError(f"{self.path} is not a SIARD file: it has no header/metadata.xml")

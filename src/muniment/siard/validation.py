@@ -184,8 +184,8 @@ class Validation:
                 archive.version = _version(archive.metadata, report)
                 archive.database = parse_metadata(data)
         except SiardError as error:
-            rule = "G_4.1-1" if data is None and "larger" not in str(error) else "M_5.0-1"
-            report(rule, name, _reason(error, self.path))
+            if archive.root + name not in archive.damaged:
+                report("M_5.0-1", name, _reason(error, self.path))
         self.version = archive.version.number if archive.metadata is not None else ""
         if self.version:
             self._rules.update(_narrowed(self._rules, self.version))

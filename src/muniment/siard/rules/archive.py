@@ -10,6 +10,7 @@ from zipfile import ZipInfo
 
 from lxml import etree
 
+from muniment.errors import SiardError
 from muniment.findings import Finding, Severity
 from muniment.siard.rules.registry import Rule
 from muniment.siard.rules.tablexsd import TableSchema
@@ -86,6 +87,7 @@ class Archive:
     metadata: Any = None  # the root element of metadata.xml
     database: Database | None = None
     tables: list[TableFiles] = field(default_factory=list)
+    damaged: set[str] = field(default_factory=set)  # entries that were told already
 
     def has(self, name: str) -> bool:
         """Whether there is an entry of this name."""
@@ -98,5 +100,12 @@ class Archive:
                 yield entry.filename[len(self.root) :]
 
     def read(self, name: str, limit: int) -> bytes:
-        """Return a small entry."""
-        return self.zip.read(name, limit)
+        """Return a small entry; raises SiardError, and says so if the entry is damaged."""
+        try:
+            return self.zip.read(name, limit)
+        except SiardError as error:
+            if "larger than" not in str(error):
+                self.damaged.add(self.root + name)
+                reason = str(error).removeprefix(f"{self.path}: ")
+                self.report("G_4.1-1", name, reason, kind="damaged")
+            raise

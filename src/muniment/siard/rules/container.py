@@ -118,8 +118,10 @@ def _check_method(report: Report, entry: ZipInfo) -> None:
 
 def _check_local(report: Report, stream: BinaryIO, entry: ZipInfo) -> None:
     """A reader that streams believes the local header, others the directory: they must agree."""
-    stream.seek(entry.header_offset)
-    header = stream.read(_LOCAL.size)
+    header = b""
+    if entry.header_offset >= 0:  # else something is missing from the start of the file
+        stream.seek(entry.header_offset)
+        header = stream.read(_LOCAL.size)
     if len(header) < _LOCAL.size or header[:4] != b"PK\x03\x04":
         report("G_4.1-1", entry.filename, "the directory points to bytes that are not an entry")
         return
@@ -160,6 +162,7 @@ def _short(error: SiardError, archive: ZipReader, name: str) -> str:
 
 def check_rest(archive: Archive, seen: set[str]) -> Iterator[str]:
     """Read the entries that no other check has read; yield each name before."""
+    seen = seen | archive.damaged
     for entry in archive.entries:
         name = entry.filename
         if name in seen or entry.compress_type not in (0, 8) or entry.flag_bits & _ENCRYPTED:

@@ -14,6 +14,7 @@ from typing import Any
 
 from lxml import etree
 
+from muniment.errors import SiardError
 from muniment.findings import Severity
 from muniment.siard.rules.archive import Archive, safe_parser
 from muniment.siard.rules.levels import LEVELS, level_of
@@ -112,7 +113,13 @@ def _own_schema(archive: Archive) -> Any:
     if not archive.has(name):
         return None
     try:
-        root = etree.fromstring(archive.read(name, _SCHEMA_LIMIT), safe_parser())
+        data = archive.read(name, _SCHEMA_LIMIT)
+    except SiardError as error:
+        if archive.root + name not in archive.damaged:
+            archive.report("M_5.0-1", name, str(error))
+        return None
+    try:
+        root = etree.fromstring(data, safe_parser())
         refuse_dangers(root)
         return etree.XMLSchema(root)
     except (etree.XMLSyntaxError, etree.XMLSchemaParseError, NotASchema, ValueError) as error:
