@@ -12,6 +12,7 @@ from textwrap import shorten
 from urllib.parse import quote
 from zipfile import ZipFile
 
+import lobs
 import micro
 from data import Shop, make_shop
 from measure import Command, Failed, Timing, muniment, rounds, run, shell
@@ -209,6 +210,15 @@ def _compression(bench: Bench) -> Iterator[Result]:
         yield Result(step, _size_and_time(timing), yardstick="--compression fast", ratio=ratio)
 
 
+def _small_objects(bench: Bench) -> Iterator[Result]:
+    yield from lobs.small_objects(bench.file(bench.large, ".objects"), bench.large * 2 // 5)
+
+
+def _large_object(bench: Bench) -> Iterator[Result]:
+    size = lobs.LARGEST * min(bench.large, 2_500_000) // 2_500_000
+    yield from lobs.large_object(bench.file(bench.large, ".object"), size)
+
+
 STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "archive": _archive,
     "compare": _compare,
@@ -220,6 +230,8 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "parse": _parse,
     "scale": _scale,
     "compression": _compression,
+    "small-objects": _small_objects,
+    "large-object": _large_object,
 }
 
 

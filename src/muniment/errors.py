@@ -12,6 +12,8 @@ MunimentError
 │   └── MissingDriver      names the extra to install
 ├── DamagedSource          a table does not hold the rows that it should
 ├── WorkerDied             a worker process ended before its work did
+├── QueryError             a query cannot be answered
+│   └── QueryTimeout       it took longer than it may
 └── NotFound
 
 Each reads as a sentence that says what is wrong and what to do. Errors become exit codes only in
@@ -131,6 +133,23 @@ class DamagedSource(MunimentError):
 
 class WorkerDied(MunimentError):
     """A worker process ended before its work did."""
+
+
+class QueryError(MunimentError):
+    """A query cannot be answered."""
+
+
+class QueryTimeout(QueryError):
+    """A query took longer than it may."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            f"the query was stopped after {seconds:g} seconds; ask for less, or allow more time"
+        )
+
+    def __reduce__(self) -> tuple[type[QueryTimeout], tuple[float]]:
+        return QueryTimeout, (self.seconds,)
 
 
 class NotFound(MunimentError):

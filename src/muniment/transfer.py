@@ -6,23 +6,25 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
 from muniment import databases
+from muniment.databases.tunnel import tunnelled
 from muniment.datalinks import Linked, Links, unlinked
 from muniment.errors import DamagedSource, Unfit, UsageError
-from muniment.files import refuse_existing
-from muniment.siard import LobOptions, create_siard
+from muniment.files import new_file, refuse_existing
+from muniment.siard import LobOptions, create_siard, open_journal
 from muniment.siard.forgiving import ForgivingSource
 from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.placement import Placements
 from muniment.siard.lobs.storing import External
 from muniment.sql.batch import Batch
-from muniment.sql.model import Database, MessageDigest, Schema, Table
+from muniment.sql.leftout import LeftOut, format_left_out
+from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
 from muniment.sql.original import split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
@@ -30,7 +32,7 @@ from muniment.workers import Task, Workers, default_jobs, start_workers
 
 __all__ = [
     "ArchiveOptions", "Description", "Progress", "Report", "TableResult", "archive", "copy",
-    "reported", "restore",
+    "reported", "restore", "without_originals",
 ]  # fmt: skip
 
 _WORTH_WORKERS = 24 << 20  # bytes; below that, starting processes takes longer than the work
@@ -66,6 +68,8 @@ class Report:
     seconds: float
     bytes: int
     digests: tuple[MessageDigest, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()  # what a restored database lacks
+    left_out_file: Path | None = None  # the SQL of that
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,9 @@ class ArchiveOptions:
     digests: tuple[str, ...] = ("SHA-256",)
     compression: str = "fast"  # or "strong", "none"
     jobs: int = 0  # 0: one per core
+    statement_timeout: float | None = None  # seconds, for products that have one
+    ssh: str | None = None  # user@host[:port] of a server that leads to the database
+    resume: bool = False  # keep complete tables if the work is interrupted, and go on from there
     description: Description = field(default_factory=Description)
 
 
@@ -122,7 +129,6 @@ def archive(
         raise UsageError(f"{path}: the name of a SIARD file ends with .siard (G_4.1-5)")
     refuse_existing(path)
     started = time.monotonic()
-    day = _day(options.description.archival_date)
     placements = Placements(
         options.lobs,
         options.lob_threshold,
@@ -130,9 +136,23 @@ def archive(
         options.lobs_for,
         options.lob_threshold_for,
     )
+    if options.resume and options.split:
+        raise UsageError("--resume and --split exclude each other; split the archive with convert")
     limit = placements.inline_limit()
     with ExitStack() as stack:
-        source = stack.enter_context(databases.open_source(url, selection, inline_limit=limit))
+        journal = None
+        if options.resume:
+            request = _request(url, selection or Selection(), options)
+            journal = stack.enter_context(open_journal(path, request))
+        day = _day((journal and journal.day) or options.description.archival_date)
+        source = stack.enter_context(
+            databases.open_source(
+                stack.enter_context(tunnelled(url, options.ssh)),
+                selection,
+                inline_limit=limit,
+                statement_timeout=options.statement_timeout,
+            )
+        )
         if options.links.columns:
             source = Linked(source, options.links)
             source.check()
@@ -144,13 +164,38 @@ def archive(
                 digests=options.digests,
                 lobs=LobOptions(placements, options.external),
                 split=options.split,
+                journal=journal,
             )
         )
+        if journal:
+            journal.token = getattr(source, "snapshot_token", lambda: None)()
         database = described(_stamped(source.describe(), day), options.description)
+        if options.ssh:  # what the source was given leads through this machine
+            database = replace(database, connection=databases.redact(url))
         counts = copy(source, target, database, options.jobs, progress)
         written, digests = target.bytes_written, target.digests
         notes = (*_notes(source), *target.notes)
     return reported(counts, notes, started, written, digests)
+
+
+def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[str, Any]:
+    """What has to be the same for a run to go on with what an earlier one left.
+
+    Which columns are text is part of the definitions; those of complete tables have to be the same.
+    """
+    chosen = asdict(replace(selection, tables=(), exclude=(), schemas=(), as_text=()))
+    return {
+        "database": databases.redact(url),
+        "archival_date": options.description.archival_date,
+        "lobs": options.lobs,
+        "lob_threshold": options.lob_threshold,
+        "lobs_for": dict(options.lobs_for),
+        "lob_threshold_for": dict(options.lob_threshold_for),
+        "lob_mixed": options.lob_mixed,
+        "digests": list(options.digests),
+        "compression": options.compression,
+        "selection": {name: str(value) for name, value in chosen.items() if value},
+    }
 
 
 def restore(
@@ -161,6 +206,10 @@ def restore(
     schema_map: Mapping[str, str] | None = None,
     constraints: bool = True,
     replace: bool = False,
+    original_types: bool | None = None,
+    left_out: Path | None = None,
+    resume: bool = False,
+    ssh: str | None = None,
     jobs: int = 0,
     progress: Watch = _quiet,
     roots: Sequence[Root] = (),
@@ -169,27 +218,70 @@ def restore(
     """Restore a SIARD file into the new database at ``url``.
 
     Large objects may lie beneath ``roots``; linked files are put beneath ``datalink_root``.
+    With ``original_types`` a database comes back with the types and definitions of its product;
+    None means wherever the target is of that product. What could not be made is written as SQL to
+    ``left_out``, which must not exist; None means beside a new database file, or else here.
     """
     started = time.monotonic()
+    if left_out is not None:
+        refuse_existing(left_out)
     with (
         ForgivingSource(path, roots) as archived,
-        databases.open_target(url, replace=replace) as target,
+        tunnelled(url, ssh) as place,
+        databases.open_target(place, replace=replace, resume=resume) as target,
     ):
         source = unlinked(archived, datalink_root)
         store: Source = source
         database = _chosen(source.describe(), tables)
+        if original_types is False:
+            database = without_originals(database)
+        elif original_types:
+            _refuse_other_product(database, url)
         if not constraints:
             database = _without_constraints(database)
         if schema_map:
             database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
-        notes = (
-            *source.changed(),
-            *_notes(archived),
-            *(_notes(source) if source is not archived else ()),
-            *getattr(target, "notes", ()),
+        told = [*_notes(archived), *(_notes(source) if source is not archived else ())]
+        notes = [*source.changed(), *told, *_notes(target)]
+    report = reported(counts, notes, started, 0, ())
+    missing = tuple(getattr(target, "left_out", ()))
+    file = left_out or _place_of_left_out(path, url)
+    return _with_left_out(report, missing, file, path, database.database_product)
+
+
+def _place_of_left_out(path: Path, url: str) -> Path:
+    """A free name for the SQL of what was left out: beside a database file, else in this folder."""
+    file = databases.file_of(url)
+    folder, stem = (Path(), path.stem) if file is None else (file.parent, file.name)
+    numbers = chain(("",), (f"-{number}" for number in count(2)))
+    places = (folder / f"{stem}.left-out{number}.sql" for number in numbers)
+    return next(place for place in places if not place.exists())
+
+
+def _with_left_out(
+    report: Report, missing: tuple[LeftOut, ...], file: Path, path: Path, product: str | None
+) -> Report:
+    if not missing:
+        return report
+    report = replace(report, left_out=missing)
+    try:
+        with new_file(file) as stream:
+            text = format_left_out(missing, path.name, product)
+            stream.write(text.encode("utf-8", "backslashreplace"))
+    except (OSError, UsageError) as error:  # the database is complete; that must not be undone
+        note = f"the SQL of what was left out could not be written to {file}: {error}"
+        return replace(report, notes=(*report.notes, note))
+    return replace(report, left_out_file=file)
+
+
+def _refuse_other_product(database: Database, url: str) -> None:
+    product, known = databases.product_of(url), database.database_product
+    if not (known or "").lower().startswith(product.lower()):
+        raise UsageError(
+            f"the archive comes from {known or 'an unknown product'}; {product} does not have its "
+            "original types: leave out --original-types"
         )
-    return reported(counts, notes, started, 0, ())
 
 
 def copy(
@@ -202,22 +294,28 @@ def copy(
     if source.size() < _WORTH_WORKERS:
         wanted = 1
     unchanged = getattr(source, "unchanged", lambda: True)
+    completed: Callable[..., Table | None] = getattr(target, "completed", lambda *_: None)
+    keep: Callable[..., None] = getattr(target, "keep", lambda *_: None)
     with start_workers(source, wanted, unchanged) as workers:
         for schema, table in database.tables():
-            work = _TableCopy(source, target, workers, schema, progress)
-            expected = table.rows
-            table, rows = work.run(table)
-            _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
-            database = _with_table(database, schema, replace(table, rows=rows))
-            counts[schema.name, table.name] = rows
+            done = completed(schema, table)
+            if done is None:
+                work = _TableCopy(source, target, workers, schema, progress)
+                expected = table.rows
+                table, rows = work.run(table)
+                _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
+                done = replace(table, rows=rows)
+                keep(schema, done)
+            database = _with_table(database, schema, done)
+            counts[schema.name, done.name] = done.rows
     target.finish(database)
     return counts
 
 
 def _refuse_lost_rows(source: Source, schema: Schema, table: Table, rows: int) -> None:
     """Stop if a source that can count has other rows than those that were read."""
-    count = getattr(source, "count", None)
-    counted = count(schema, table, rows) if count else None
+    count_again = getattr(source, "count", None)
+    counted = count_again(schema, table, rows) if count_again else None
     if counted is not None and counted != rows:
         raise DamagedSource(f"{schema.name}.{table.name}", rows, counted)
 
@@ -249,7 +347,9 @@ class _TableCopy:
 
     def _copy(self, table: Table) -> int:
         encoder = self._target.encoder(self._schema, table)
-        pieces = self._watched(table, self._workers.run(self._tasks(table, encoder)))
+        local = getattr(encoder, "local", False)
+        done = self._workers.run(self._tasks(table, encoder), local=local)
+        pieces = self._watched(table, done)
         return self._target.write(self._schema, table, pieces, self._source.open_lob)
 
     def _tasks(self, table: Table, encoder: Encoder) -> Iterator[Task]:
@@ -380,6 +480,33 @@ def _chosen(database: Database, tables: tuple[str, ...]) -> Database:
     selection = Selection(tables=tables)
     selection.check(database, ())
     return selection.prune(database)
+
+
+def without_originals(database: Database) -> Database:
+    """Return the database as SQL:2008 alone describes it, without its product's own words."""
+
+    def plain_type(user_type: UserType) -> UserType:
+        attributes = tuple(replace(a, type_original=None) for a in user_type.attributes)
+        text = split_original(user_type.description)[0]
+        return replace(user_type, attributes=attributes, description=text)
+
+    def plain(table: Table) -> Table:
+        columns = tuple(replace(c, type_original=None) for c in table.columns)
+        return replace(table, columns=columns, description=split_original(table.description)[0])
+
+    def plain_schema(schema: Schema) -> Schema:
+        return replace(
+            schema,
+            description=split_original(schema.description)[0],
+            types=tuple(map(plain_type, schema.types)),
+            tables=tuple(map(plain, schema.tables)),
+        )
+
+    return replace(
+        database,
+        description=split_original(database.description)[0],
+        schemas=tuple(map(plain_schema, database.schemas)),
+    )
 
 
 def _without_constraints(database: Database) -> Database:

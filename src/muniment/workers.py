@@ -42,9 +42,12 @@ class Workers:
     def __init__(self, source: Source, processes: list[_Worker]) -> None:
         self._source, self._processes = source, processes
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Piece]:
-        """Yield the piece of each task, in order; a few tasks are under way at a time."""
-        if not self._processes:
+    def run(self, tasks: Iterable[Task], *, local: bool = False) -> Iterator[Piece]:
+        """Yield the piece of each task, in order; a few tasks are under way at a time.
+
+        ``local`` work is done in this process: its pieces may be lazy.
+        """
+        if local or not self._processes:
             for task in tasks:
                 yield _run(self._source, task)
             return

@@ -35,9 +35,7 @@ def test_passwords_are_never_shown(url: str, shown: str) -> None:
     assert redact(url) == shown
 
 
-@pytest.mark.parametrize(
-    "url", ["oracle://h/d", "sqlite:shop.db", "shop.db", "postgresql://u:pw@h/d"]
-)
+@pytest.mark.parametrize("url", ["oracle://h/d", "sqlite:shop.db", "shop.db", "nosuch://u:pw@h/d"])
 def test_unknown_addresses_are_refused_without_the_password(url: str) -> None:
     with pytest.raises(UsageError, match="not a database URL") as caught:
         open_source(url)

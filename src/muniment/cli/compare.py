@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muniment.cli.lobs import lob_roots, roots_of
-from muniment.cli.options import check_input, examples, jobs_option, json_option
+from muniment.cli.options import (
+    check_input,
+    examples,
+    jobs_option,
+    json_option,
+    ssh_option,
+    timeout_option,
+)
 from muniment.cli.terminal import count, cut, safe
 
 if TYPE_CHECKING:
@@ -36,6 +43,8 @@ _LONGEST = 200  # characters of a value in a difference
     "databases under 24 MB, since it doubles the time.",
 )
 @lob_roots
+@timeout_option
+@ssh_option
 @jobs_option
 @json_option
 @click.pass_context
@@ -45,6 +54,8 @@ def compare(
     b: str,
     ordered: bool | None,
     lob_root: tuple[str, ...],
+    statement_timeout: float | None,
+    ssh: str | None,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -62,7 +73,14 @@ def compare(
 
     with progress.shown("comparing") as tell:
         comparison = comparing.compare(
-            a, b, jobs=jobs or 0, ordered=ordered, progress=tell, roots=roots_of(lob_root)
+            a,
+            b,
+            jobs=jobs or 0,
+            ordered=ordered,
+            statement_timeout=statement_timeout,
+            ssh=ssh,
+            progress=tell,
+            roots=roots_of(lob_root),
         )
     if as_json:
         report.print_json(_as_json(comparison))

@@ -58,6 +58,7 @@ class Settings:
     digest: tuple[str, ...] = ()
     compression: str | None = None
     jobs: int | None = None
+    statement_timeout: float | None = None
     dbname: str | None = None
     owner: str | None = None
     timespan: str | None = None
@@ -239,6 +240,17 @@ def _size(node: Node, name: str, faults: _Faults) -> int | None:
         return None
 
 
+def _seconds(node: Node, name: str, faults: _Faults) -> float:
+    text = _text(node, name, faults)
+    try:
+        seconds = float(text or 1)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < float("inf"):
+        faults.add(node, f"{name} should be a number of seconds above 0, not {text!r}")
+    return seconds
+
+
 def _date(node: Node, name: str, faults: _Faults) -> str:
     text = _text(node, name, faults)
     try:
@@ -280,6 +292,7 @@ _KEYS: dict[str, _Reader] = {
     "digest": _choices(DIGESTS),
     "compression": _choice(COMPRESSIONS),
     "jobs": _number,
+    "statement-timeout": _seconds,
     "dbname": _text,
     "owner": _text,
     "timespan": _text,

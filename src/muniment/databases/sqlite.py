@@ -148,6 +148,18 @@ class SqliteSource:
         """Whether no other program has changed the database since it was opened."""
         return self.state() == self._state
 
+    def snapshot_token(self) -> str:
+        """A text that is the same while nobody writes to the file, now or in a later run."""
+        with self.path.open("rb") as stream:
+            changes = stream.read(28)[24:].hex()  # SQLite's own counter of changes
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        facts = [
+            (f.stat().st_size, f.stat().st_mtime_ns)
+            for f in files
+            if f.exists() and f.stat().st_size
+        ]
+        return f"{changes} {facts}"
+
     def opener(self) -> _Opener:
         """Return how a worker process opens the same file."""
         return _Opener(self.path, self._selection, self._limit, self._database)

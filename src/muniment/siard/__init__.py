@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from muniment.siard.journal import open_journal
 from muniment.siard.source import SiardSource, open_siard
 from muniment.siard.target import LobOptions, SiardTarget, create_siard
 
@@ -9,8 +10,8 @@ if TYPE_CHECKING:
     from muniment.siard.validation import Validation, validate
 
 __all__ = [
-    "LobOptions", "SiardSource", "SiardTarget", "Validation", "create_siard", "open_siard",
-    "validate",
+    "LobOptions", "SiardSource", "SiardTarget", "Validation", "create_siard", "open_journal",
+    "open_siard", "validate",
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from muniment.siard.lobs.placement import INLINE, Rule
@@ -12,7 +12,7 @@ from muniment.sql.batch import OPEN, REF, Batch, cells_of, parts_of, rows_of
 from muniment.sql.model import Array, Column, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
-__all__ = ["EncodedPart", "SiardEncoder"]
+__all__ = ["EncodedPart", "LazyPart", "SiardEncoder"]
 
 _BLOCK = 1 << 20
 
@@ -42,35 +42,62 @@ class SiardEncoder:
     rules: tuple[Rule | None, ...]
     stored: frozenset[int]  # columns whose values all lie in files
 
-    def __call__(self, batches: Iterable[Batch]) -> EncodedPart:
+    @property
+    def local(self) -> bool:
+        """Whether the work is best done by the process that writes the archive."""
+        return bool(self.stored)
+
+    def __call__(self, batches: Iterable[Batch]) -> EncodedPart | LazyPart:
         """Return the part; row numbers in errors count from its first row."""
+        part = LazyPart(self, batches)
+        if self.stored:
+            return part  # each batch brings large objects: they are not all held at once
+        items = tuple(part.items)
+        return EncodedPart(items, part.rows, frozenset(part.inlined), frozenset(part.long))
+
+
+class LazyPart:
+    """A part that is encoded while it is written; what is known about it grows."""
+
+    def __init__(self, encoder: SiardEncoder, batches: Iterable[Batch]) -> None:
         undecided = [
             k
-            for k, rule in enumerate(self.rules)
-            if rule and rule.place != INLINE and not rule.mixed and k not in self.stored
+            for k, rule in enumerate(encoder.rules)
+            if rule and rule.place != INLINE and not rule.mixed and k not in encoder.stored
         ]
-        write_rows = RowWriter(self.where, self.columns, self.shapes, undecided)
-        waiting = _Waiting(self, undecided)
-        items: list[Block | Batch] = []
-        deflater = Deflater(self.compression)
-        rows = 0
-        for batch in batches:
-            if waiting.must(batch):
+        self._compression, self._batches = encoder.compression, batches
+        self._write = RowWriter(encoder.where, encoder.columns, encoder.shapes, undecided)
+        self._waiting = _Waiting(encoder, undecided)
+        self.rows = 0
+
+    @property
+    def inlined(self) -> set[int]:
+        return self._write.inlined | self._waiting.inlined
+
+    @property
+    def long(self) -> set[int]:
+        return self._waiting.long
+
+    @property
+    def items(self) -> Iterator[Block | Batch]:
+        """Yield compressed rows, and batches that wait for their large objects."""
+        deflater = Deflater(self._compression)
+        for batch in self._batches:
+            if self._waiting.must(batch):
                 # The objects go into the archive in the one process that writes it.
                 if deflater.size:
-                    items.append(deflater.block())
-                    deflater = Deflater(self.compression)
-                items.append(batch)
-            else:
-                deflater.add(write_rows(batch, rows + 1), batch.rows)
-            rows += batch.rows
+                    yield deflater.block()
+                    deflater = Deflater(self._compression)
+                self.rows += batch.rows
+                yield batch
+                continue
+            deflater.add(self._write(batch, self.rows + 1), batch.rows)
+            self.rows += batch.rows
             if deflater.size >= _BLOCK:
-                items.append(deflater.block())
-                deflater = Deflater(self.compression)
+                yield deflater.block()
+                deflater = Deflater(self._compression)
         if deflater.size:
-            items.append(deflater.block())
-        inlined = frozenset(write_rows.inlined | waiting.inlined)
-        return EncodedPart(tuple(items), rows, inlined, frozenset(waiting.long))
+            yield deflater.block()
 
 
 class _Waiting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -13,7 +13,9 @@ from typing import Any, BinaryIO
 from isal import isal_zlib
 
 import muniment
-from muniment.siard.encoding import EncodedPart, SiardEncoder
+from muniment.errors import UsageError
+from muniment.siard.encoding import EncodedPart, LazyPart, SiardEncoder
+from muniment.siard.journal import Journal
 from muniment.siard.lobs.layout import folder_name
 from muniment.siard.lobs.placement import EXTERNAL, INLINE, Placements, Rule
 from muniment.siard.lobs.storing import External, ExternalStore, InternalStore
@@ -51,14 +53,16 @@ def create_siard(
     digests: tuple[str, ...] = ("SHA-256",),
     lobs: LobOptions | None = None,
     split: int | None = None,
+    journal: Journal | None = None,
 ) -> Iterator[SiardTarget]:
     """Open a new archive that appears at ``path``, with its folders, only if the block succeeds.
 
-    With ``split`` it is cut into parts of so many bytes.
+    With ``split`` it is cut into parts of so many bytes. With a ``journal`` the archive is the one
+    that this has open, and the journal lets it appear.
     """
-    with new_volumes(path, split) as stream:
+    with nullcontext(journal.stream) if journal else new_volumes(path, split) as stream:
         writer = ZipWriter(stream, day, compression, digests)
-        target = SiardTarget(writer, day, compression, path, lobs or LobOptions())
+        target = SiardTarget(writer, day, compression, path, lobs or LobOptions(), journal)
         try:
             yield target
             target.settle()
@@ -71,9 +75,16 @@ class SiardTarget:
     """A SIARD 2.2 archive in the making."""
 
     def __init__(
-        self, archive: ZipWriter, day: date, compression: str, path: Path, lobs: LobOptions
+        self,
+        archive: ZipWriter,
+        day: date,
+        compression: str,
+        path: Path,
+        lobs: LobOptions,
+        journal: Journal | None = None,
     ) -> None:
         self._zip, self._path, self._lobs = archive, path, lobs
+        self._journal = journal
         self._day = day
         self._compression = compression
         self._database = Database("")
@@ -97,6 +108,8 @@ class SiardTarget:
         placements = self._lobs.placements
         placements.check(database)
         if EXTERNAL in (placements.place, *placements.places.values()):
+            if self._journal:
+                raise UsageError("--resume is for archives whose large objects lie inside")
             self._external = ExternalStore(
                 self._path,
                 folder_name(database.dbname),
@@ -105,6 +118,9 @@ class SiardTarget:
                 self._day,
                 self._compression,
             )
+        if self._journal:
+            self._journal.begin(self._zip, database, self._day.isoformat())
+            return
         self._zip.folder("content/")
         for schema in database.schemas:
             self._zip.folder(f"content/{schema.folder}/")
@@ -117,8 +133,20 @@ class SiardTarget:
         """Forget what was written since ``mark``."""
         archive, external = mark
         self._zip.roll_back(archive)
+        if self._journal:
+            self._journal.forget()
         if self._external:
             self._external.roll_back(external, *self._in_hand)
+
+    def completed(self, schema: Schema, table: Table) -> Table | None:
+        """Return a table with its rows if an earlier run has written it."""
+        return self._journal.completed(schema, table) if self._journal else None
+
+    def keep(self, schema: Schema, table: Table) -> None:
+        """Note that a table, now with its rows, is complete."""
+        if self._journal:
+            declared = self._database.schema(schema.name).table(table.name)
+            self._journal.keep(self._zip, schema, table, declared)
 
     def encoder(self, schema: Schema, table: Table) -> SiardEncoder:
         """Return what turns this table's batches into row XML."""
@@ -129,7 +157,11 @@ class SiardTarget:
         return SiardEncoder(where, table.columns, shapes, self._compression, rules, stored)
 
     def write(
-        self, schema: Schema, table: Table, pieces: Iterable[EncodedPart], open_lob: OpenLob
+        self,
+        schema: Schema,
+        table: Table,
+        pieces: Iterable[EncodedPart | LazyPart],
+        open_lob: OpenLob,
     ) -> int:
         """Write a table: its large objects as they come, then the rows, then its schema.
 
@@ -173,6 +205,11 @@ class SiardTarget:
 
     def finish(self, database: Database) -> None:
         """Write the header: metadata with row counts and the digests over all content."""
+        if self._journal:
+            self.notes += self._journal.notes()
+            # Those who come later have to know that the tables may not fit together.
+            words = [database.description or "", *self._journal.sentences()]
+            database = replace(database, description="\n".join(filter(None, words)) or None)
         digests = tuple(MessageDigest(name, value) for name, value in self._zip.digests().items())
         self._zip.stop_digests()
         complete = replace(
@@ -233,7 +270,7 @@ class SiardTarget:
         table: Table,
         shapes: tuple[Shape, ...],
         rules: tuple[Rule | None, ...],
-        pieces: Iterable[EncodedPart],
+        pieces: Iterable[EncodedPart | LazyPart],
         lobs: LobWriter,
         write: Callable[[Block], None],
     ) -> int:
@@ -242,12 +279,12 @@ class SiardTarget:
         stored = self._stored_columns(schema, table, rules)
         inlined: frozenset[int] = frozenset()
         for piece in pieces:
-            inlined |= piece.inlined
-            stored |= piece.long
-            if inlined & stored:  # these columns are to lie in files as a whole
-                self._stored[schema.folder, table.folder] = stored
-                raise Again
+            before = inlined
             for item in piece.items:
+                inlined, stored = before | piece.inlined, stored | piece.long
+                if inlined & stored:  # these columns are to lie in files as a whole
+                    self._stored[schema.folder, table.folder] = stored
+                    raise Again
                 if isinstance(item, Batch):
                     batch = lobs.prepare(item, stored)
                     xml = with_lobs(batch, rows + 1, lobs.placing(rows))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from isal import isal_zlib
 from zlib_ng import zlib_ng
@@ -102,6 +102,7 @@ class ZipWriter:
         self._directory = _Records()
         self._is_open = False
         self.position = 0
+        self.on_entry: Callable[[bytes], None] = _ignore  # is given each record of the directory
 
     def folder(self, name: str) -> None:
         """Add an empty entry for a folder; the name ends with a slash."""
@@ -149,6 +150,21 @@ class ZipWriter:
         self._stream.seek(self.position)
         self._stream.truncate()
 
+    def go_on(self, position: int, records: Iterable[bytes]) -> None:
+        """Cut the file at ``position`` and go on there, after the entries of these records."""
+        self._stream.seek(0)
+        while self.position < position:
+            chunk = cast(BinaryIO, self._stream).read(min(position - self.position, 1 << 20))
+            if not chunk:
+                raise SiardError("the file of the earlier run is shorter than it should be")
+            self.position += len(chunk)
+            for digest in self._digests.values():
+                digest.update(chunk)
+        self._stream.seek(position)
+        self._stream.truncate()
+        for record in records:
+            self._directory.add(record)
+
     def close(self) -> None:
         """Write the central directory."""
         start, count = self.position, self._directory.count
@@ -192,7 +208,9 @@ class ZipWriter:
     def close_entry(self, entry: _Entry) -> None:
         """Note an entry for the central directory."""
         self._is_open = False
-        self._directory.add(self._central_record(entry))
+        record = self._central_record(entry)
+        self._directory.add(record)
+        self.on_entry(record)
 
     def _local_header(self, entry: _Entry) -> bytes:
         streamed = bool(entry.flags & _DESCRIPTOR)
@@ -215,6 +233,10 @@ class ZipWriter:
             len(entry.name), len(extra), 0, 0, 0, attributes, min(entry.offset, _LIMIT32),
         )  # fmt: skip
         return record + entry.name + extra
+
+
+def _ignore(_: bytes) -> None:
+    return
 
 
 def _hash_name(digest_type: str) -> str:

@@ -9,6 +9,8 @@ import filetype
 __all__ = ["HEAD", "recognise"]
 
 HEAD = 8192  # bytes that are looked at
+_SHORT = 300  # enough for all formats that are not folders of files themselves
+_CONTAINERS = (b"PK", b"\xd0\xcf")
 _SAFE = re.compile(r"[a-z0-9]{1,10}")
 
 
@@ -19,7 +21,7 @@ def recognise(head: bytes) -> tuple[str, str] | None:
     ('image/png', 'png')
     >>> recognise(bytes(range(40)))
     """
-    kind = filetype.guess(head[:HEAD])
+    kind = filetype.guess(head[: HEAD if head.startswith(_CONTAINERS) else _SHORT])
     if kind is None or not _SAFE.fullmatch(kind.extension):
         return None
     return kind.mime, kind.extension

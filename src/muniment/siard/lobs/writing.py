@@ -29,6 +29,7 @@ __all__ = ["LobWriter"]
 
 _CHUNK = 1 << 20
 _HERE = b"\x02"  # starts a reference to a value that is in the batch itself
+_GIVE_UP = 1000  # unknown objects in a row: looking at each costs as much as storing it
 _ALWAYS_INLINE = Rule(INLINE, 0, mixed=False)
 _LARGEST_INLINE = 1 << 27  # bytes; a longer row would not be read by anybody
 
@@ -51,6 +52,7 @@ class LobWriter:
         self._rules, self._internal, self._external = tuple(rules), internal, external
         self._digest_type, self._open_lob = digest_type, open_lob
         self._mimes: dict[int, str | None] = {}
+        self._unknown: dict[int, int] = {}  # objects in a row that nobody knows the kind of
         self._outside: dict[int, set[tuple[int, ...]]] = {}
         self.notes: list[str] = []
 
@@ -190,10 +192,13 @@ class LobWriter:
     def _extension(self, cell: Cell, leaf: Leaf, head: bytes) -> str:
         if leaf.type.kind is Kind.TEXT:
             return "xml" if leaf.type.name == "XML" else "txt"
-        mime, extension = recognise(head) or (None, "bin")
         column = cell.path[0] - 1
+        if self._unknown.get(column, 0) >= _GIVE_UP:
+            return "bin"
+        mime, extension = recognise(head) or (None, "bin")
         if self._mimes.setdefault(column, mime) != mime:
             self._mimes[column] = None
+        self._unknown[column] = 0 if mime else self._unknown.get(column, 0) + 1
         return extension
 
     def _leaf(self, path: tuple[int, ...]) -> Leaf:
