@@ -34,6 +34,7 @@ bench: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python tests/cli/transcripts.py README.md
+	$(BIN)/python -m muniment.siard.rules.conformance > docs/conformance.md
 	$(BIN)/python tests/databases/type_tables.py docs/types.md
 
 clean:

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from shutil import copyfileobj
 from textwrap import shorten
 from urllib.parse import quote
+from zipfile import ZipFile
 
 import lobs
 import micro
@@ -86,6 +88,7 @@ class Bench:
 DUMP, LOAD = "sqlite3 .dump | gzip -1", "zcat | sqlite3"
 ARCHIVE, COMPARE = "archive sqlite", "compare sqlite"
 RESTORE = "restore sqlite"
+VALIDATE, XMLLINT = "validate", "xmllint --stream --schema"
 
 
 def url(scheme: str, path: Path) -> str:
@@ -120,6 +123,28 @@ def _restore(bench: Bench) -> Iterator[Result]:
     yield _against("SIARD → SQLite", timings[RESTORE], timings[LOAD], 2.0)
     restored = bench.file(bench.large, ".restored.db")
     bench.prove(bench.archive(bench.large), url("sqlite", restored))
+
+
+def _validate(bench: Bench) -> Iterator[Result]:
+    """Everything that validate checks, against xmllint's check of the largest table's XML alone."""
+    timings = [_validated(bench, rows) for rows in (bench.small, bench.large)]
+    large = timings[1]
+    yield _against("validate SIARD", large[VALIDATE], large[XMLLINT], 1.5)
+    sizes = bench.small, bench.large
+    yield _peak_memory(VALIDATE, sizes, (timings[0][VALIDATE], large[VALIDATE]))
+
+
+def _validated(bench: Bench, rows: int) -> dict[str, Timing]:
+    archive, xml = bench.archive(rows), bench.file(rows, ".table.xml")
+    xsd = xml.with_suffix(".xsd")
+    with ZipFile(archive) as package:
+        largest = max(package.infolist(), key=lambda entry: entry.file_size)
+        for source, target in ((largest.filename, xml), (f"{largest.filename[:-4]}.xsd", xsd)):
+            with package.open(source) as stream, target.open("wb") as copy:
+                copyfileobj(stream, copy, 1 << 20)
+    xmllint = ["xmllint", "--stream", "--noout", "--schema", str(xsd), str(xml)]
+    commands = [Command(XMLLINT, xmllint), muniment(VALIDATE, "validate", str(archive))]
+    return bench.timed(rows, commands)
 
 
 def _duckdb_archive(bench: Bench) -> Iterator[Result]:
@@ -237,6 +262,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "archive": _archive,
     "compare": _compare,
     "restore": _restore,
+    "validate": _validate,
     "duckdb-archive": _duckdb_archive,
     "duckdb-restore": _duckdb_restore,
     "postgresql": _postgresql,

@@ -33,6 +33,7 @@ from muniment.cli.restore import restore
 from muniment.cli.show import show
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.cli.urn import urn
+from muniment.cli.validate import validate
 from muniment.errors import MunimentError, UsageError
 
 __all__ = ["cli", "main"]
@@ -78,7 +79,7 @@ def cli(ctx: click.Context) -> None:
 
 
 for _command in (
-    demo, archive, show, browse, query, compare, restore, convert, pdi, urn, registry,
+    demo, archive, show, validate, browse, query, compare, restore, convert, pdi, urn, registry,
 ):  # fmt: skip
     cli.add_command(_command)
 

@@ -59,10 +59,12 @@ def show(
     """
     check_input(file)
 
+    from muniment.cli.report import print_notes
     from muniment.siard import open_siard
 
     with open_siard(file, roots_of(lob_root)) as source:
         database = source.describe()
+        print_notes(source.notes)
         if table is None:
             (_print_overview_json if as_json else _print_overview)(file, source.version, database)
             return

@@ -369,6 +369,8 @@ class SqliteTarget:
             declared = column.type_original if _plain_declaration(column.type_original) else ""
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
+            if " TO " in declared:  # INTERVAL DAY TO SECOND: a word of SQL within a type
+                declared = quoted(declared)
         not_null = " NOT NULL" if column.nullable is False else ""
         default = self._default(schema, table, column)
         return f"{quoted(column.name)} {declared}{not_null}{default}"

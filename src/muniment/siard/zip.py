@@ -353,6 +353,10 @@ class ZipReader:
         """The size a member claims to have."""
         return self._member(name).size
 
+    def packed(self, name: str) -> int:
+        """The size of a member as it lies in the file."""
+        return self._member(name).packed
+
     def offset(self, name: str) -> int:
         """Where the local header of an entry begins."""
         return self._member(name).offset
