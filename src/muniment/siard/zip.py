@@ -24,7 +24,9 @@ from muniment.errors import SiardError, UsageError
 from muniment.siard.directory import Directory, Entry, NotZip
 from muniment.siard.volumes import Sink, Volumes, first_volume
 
-__all__ = ["COMPRESSIONS", "Block", "Deflater", "ZipReader", "ZipWriter", "deflate"]
+__all__ = [
+    "COMPRESSIONS", "Block", "Deflater", "ZipReader", "ZipWriter", "deflate", "directory_records",
+]  # fmt: skip
 
 _UTF8, _DESCRIPTOR, _VERSION = 0x0800, 0x0008, 45
 _LIMIT32 = 0xFFFFFFFF
@@ -164,6 +166,11 @@ class ZipWriter:
         self._stream.truncate()
         for record in records:
             self._directory.add(record)
+
+    def take_over(self, records: Iterable[bytes], position: int) -> None:
+        """Go on behind bytes that were copied from another ZIP file, with their records."""
+        self._directory += records
+        self.position = position
 
     def close(self) -> None:
         """Write the central directory."""
@@ -317,6 +324,25 @@ class _Member:
 
 _CHUNK = 1 << 18
 _INFLATE_ERROR: Any = isal_zlib.error
+
+
+def directory_records(path: Path) -> tuple[int, list[tuple[ZipInfo, bytes]]]:
+    """Return where the central directory starts, and its entries as they stand there."""
+    try:
+        with ZipFile(path) as directory:
+            start, entries = directory.start_dir, directory.infolist()
+    except (BadZipFile, struct.error, ValueError, NotImplementedError) as error:
+        raise SiardError(_not_zip(path)) from error
+    records = []
+    with path.open("rb") as stream:
+        stream.seek(start)
+        for entry in entries:
+            head = stream.read(46)
+            if len(head) < 46 or head[:4] != b"PK\x01\x02":
+                raise SiardError(f"{path}: its directory is damaged at {entry.filename}")
+            rest = stream.read(sum(struct.unpack("<3H", head[28:34])))
+            records.append((entry, head + rest))
+    return start, records
 
 
 class ZipReader:
