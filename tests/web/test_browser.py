@@ -123,6 +123,7 @@ PAGES = {
     "row": "/a/trees/t/main/tree/2",
     "object": "/a/trees/t/main/photo/3/image",
     "text": "/a/trees/t/main/report/1/body",
+    "pdf": "/a/trees/t/main/permit/1/document",
     "diagram": "/a/trees/diagram",
     "diagram-focus": "/a/trees/diagram?focus=main.tree",
     "search": "/a/trees/search?q=Linden",
@@ -164,6 +165,7 @@ def test_a_visitor_clicks_through_the_archive(visitor: Visitor) -> None:
     assert page.locator("th[aria-sort=ascending]").count() == 1
     page.get_by_role("link", name="protected", exact=True).first.click()
     assert page.locator(".facets li a").first.is_visible()
+    page.get_by_text("Filters", exact=True).click()
     page.locator("[data-new-filter] select[name=c]").select_option("height_m")
     page.locator("select[name=op]").first.select_option("gt")
     page.locator("input[name=v]").first.fill("10")
@@ -186,7 +188,7 @@ def test_a_visitor_clicks_through_the_archive(visitor: Visitor) -> None:
     assert page.locator(".stage img").evaluate("image => image.naturalWidth") > 0
     visitor.shoot("object")
     page.get_by_role("link", name="Diagram").click()
-    assert page.locator(".erd .box").count() == 13
+    assert page.locator(".erd .box").count() == 14
     visitor.shoot("diagram")
     page.locator("[data-zoom]").select_option("50")
     page.get_by_role("link", name="Search", exact=True).click()
@@ -210,6 +212,7 @@ def test_a_visitor_clicks_through_the_archive(visitor: Visitor) -> None:
 def test_everything_works_without_javascript(browser: Any, address: str) -> None:
     visitor = Visitor(browser, address, java_script_enabled=False)
     page = visitor.open("/a/trees/t/main/street")
+    page.get_by_text("Filters", exact=True).click()
     page.locator("select[name=c]").select_option("name")
     page.locator("select[name=op]").select_option("contains")
     page.locator("input[name=v]").fill("linden")
