@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -160,7 +161,11 @@ def index_progress() -> Iterator[_Bar]:
 def _output(out: Path | None) -> Iterator[BinaryIO]:
     if out is None:
         sys.stdout.flush()
-        yield sys.stdout.buffer
+        buffer = getattr(sys.stdout, "buffer", None)
+        stream: BinaryIO = buffer or io.BytesIO()
+        yield stream
+        if isinstance(stream, io.BytesIO) and buffer is None:  # somebody catches the text
+            sys.stdout.write(stream.getvalue().decode("utf-8", "replace"))
         return
     from muniment.files import new_file
 
