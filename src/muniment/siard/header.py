@@ -8,14 +8,15 @@ makers that mix the two, the new metadata.xml is added at the end; the directory
 from __future__ import annotations
 
 import os
+import struct
 from datetime import date
 from pathlib import Path
 from typing import BinaryIO
-from zipfile import ZipInfo
 
-from muniment.errors import SiardError
+from muniment.errors import SiardError, UsageError
 from muniment.files import settle
-from muniment.siard.zip import ZipReader, ZipWriter, directory_records
+from muniment.siard.directory import Entry
+from muniment.siard.zip import ZipReader, ZipWriter
 
 __all__ = ["METADATA", "replace_metadata"]
 
@@ -27,10 +28,15 @@ def replace_metadata(path: Path, metadata: bytes, out: Path | None = None) -> No
     """Give an archive another metadata.xml, in place or as a new file; all or nothing."""
     target = out or path
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    reader = ZipReader(path)
+    if len(reader.parts) > 1:
+        raise UsageError(f"{path} lies in parts; join them first: muniment convert")
+    if reader.directory.is_shifted:
+        raise SiardError(f"{path} has something before its first entry; it is left as it is")
     before = path.stat()
     try:
         with path.open("rb") as source, partial.open("xb") as stream:
-            _rewrite(path, source, stream, metadata)
+            _rewrite(reader, source, stream, metadata)
             stream.flush()
             os.fsync(stream.fileno())
         if ZipReader(partial).read(METADATA) != metadata:
@@ -44,43 +50,53 @@ def replace_metadata(path: Path, metadata: bytes, out: Path | None = None) -> No
         partial.unlink(missing_ok=True)
 
 
-def _rewrite(path: Path, source: BinaryIO, stream: BinaryIO, metadata: bytes) -> None:
-    start, records = directory_records(path)
-    header = [entry for entry, _ in records if _is_header(entry)]
-    content = [(entry, record) for entry, record in records if not _is_header(entry)]
-    cut = min((entry.header_offset for entry in header), default=start)
-    writer = ZipWriter(stream, _day(header), "fast", ())
-    if all(entry.header_offset < cut for entry, _ in content):
+def _rewrite(reader: ZipReader, source: BinaryIO, stream: BinaryIO, metadata: bytes) -> None:
+    start = reader.directory.start
+    cut, last, day = _layout(reader)
+    writer = ZipWriter(stream, day, "fast", ())
+    if last < cut:
         _copy(source, stream, cut)
-        writer.take_over((record for _, record in content), cut)
-        reader = ZipReader(path)
-        for entry in header:
-            if entry.filename.endswith("/"):
-                writer.folder(entry.filename)
-            elif entry.filename != METADATA:
-                writer.file(entry.filename, reader.read(entry.filename))
-            else:
-                writer.file(METADATA, metadata)
+        writer.take_over((r for e, r in reader.directory.records() if not _is_header(e)), cut)
+        for entry, _ in reader.directory.records():
+            if _is_header(entry):
+                _write_again(writer, reader, entry.name, metadata)
     else:
         _copy(source, stream, start)
-        others = (record for entry, record in records if entry.filename != METADATA)
+        others = (record for e, record in reader.directory.records() if e.name != METADATA)
         writer.take_over(others, start)
         writer.file(METADATA, metadata)
     writer.close()
 
 
-def _is_header(entry: ZipInfo) -> bool:
-    return entry.filename.startswith("header/")
+def _write_again(writer: ZipWriter, reader: ZipReader, name: str, metadata: bytes) -> None:
+    if name.endswith("/"):
+        writer.folder(name)
+    else:
+        writer.file(name, metadata if name == METADATA else reader.read(name))
 
 
-def _day(header: list[ZipInfo]) -> date:
-    """The day that the header bore before: the same change gives the same bytes."""
-    for entry in header:
-        try:
-            return date(*entry.date_time[:3])
-        except ValueError:
-            continue
-    return date(1980, 1, 1)
+def _layout(reader: ZipReader) -> tuple[int, int, date]:
+    """Where the header begins, where the last entry of the content does, and the header's day."""
+    cut, last, day = reader.directory.start, -1, date(1980, 1, 1)
+    for entry, record in reader.directory.records():
+        if _is_header(entry):
+            cut = min(cut, entry.offset)
+            day = _day(record) or day  # the same change gives the same bytes
+        else:
+            last = max(last, entry.offset)
+    return cut, last, day
+
+
+def _is_header(entry: Entry) -> bool:
+    return entry.name.startswith("header/")
+
+
+def _day(record: bytes) -> date | None:
+    (stamp,) = struct.unpack_from("<H", record, 14)
+    try:
+        return date(1980 + (stamp >> 9), stamp >> 5 & 15, stamp & 31)
+    except ValueError:
+        return None
 
 
 def _copy(source: BinaryIO, stream: BinaryIO, size: int) -> None:

@@ -24,9 +24,7 @@ from muniment.errors import SiardError, UsageError
 from muniment.siard.directory import Directory, Entry, NotZip
 from muniment.siard.volumes import Sink, Volumes, first_volume
 
-__all__ = [
-    "COMPRESSIONS", "Block", "Deflater", "ZipReader", "ZipWriter", "deflate", "directory_records",
-]  # fmt: skip
+__all__ = ["COMPRESSIONS", "Block", "Deflater", "ZipReader", "ZipWriter", "deflate"]
 
 _UTF8, _DESCRIPTOR, _VERSION = 0x0800, 0x0008, 45
 _LIMIT32 = 0xFFFFFFFF
@@ -169,7 +167,8 @@ class ZipWriter:
 
     def take_over(self, records: Iterable[bytes], position: int) -> None:
         """Go on behind bytes that were copied from another ZIP file, with their records."""
-        self._directory += records
+        for record in records:
+            self._directory.add(record)
         self.position = position
 
     def close(self) -> None:
@@ -326,25 +325,6 @@ _CHUNK = 1 << 18
 _INFLATE_ERROR: Any = isal_zlib.error
 
 
-def directory_records(path: Path) -> tuple[int, list[tuple[ZipInfo, bytes]]]:
-    """Return where the central directory starts, and its entries as they stand there."""
-    try:
-        with ZipFile(path) as directory:
-            start, entries = directory.start_dir, directory.infolist()
-    except (BadZipFile, struct.error, ValueError, NotImplementedError) as error:
-        raise SiardError(_not_zip(path)) from error
-    records = []
-    with path.open("rb") as stream:
-        stream.seek(start)
-        for entry in entries:
-            head = stream.read(46)
-            if len(head) < 46 or head[:4] != b"PK\x01\x02":
-                raise SiardError(f"{path}: its directory is damaged at {entry.filename}")
-            rest = stream.read(sum(struct.unpack("<3H", head[28:34])))
-            records.append((entry, head + rest))
-    return start, records
-
-
 class ZipReader:
     """Reads the members of a ZIP file, which may be split into parts."""
 
@@ -367,6 +347,11 @@ class ZipReader:
     def parts(self) -> tuple[Path, ...]:
         """The files that the archive lies in."""
         return self._volumes.paths
+
+    @property
+    def directory(self) -> Directory:
+        """The central directory."""
+        return self._directory
 
     def names(self) -> Iterator[str]:
         """Yield the names of all entries, in the order of the central directory."""
