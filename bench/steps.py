@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -24,6 +27,7 @@ __all__ = ["STEPS", "Bench", "run_steps"]
 ROWS_PER_SECOND = 300_000
 SERIALISED, PARSED = 120, 70  # MB/s of XML on one core
 MEMORY = 500_000_000
+OPENING_MEMORY = 700_000_000
 GROWTH = 1.3  # of the peak between the sizes: the small one does not fill every queue
 
 
@@ -258,6 +262,32 @@ def _names(bench: Bench) -> Iterator[Result]:
         yield Result(step, f"{rate:,.0f} /s", f"≥ {goal:,} /s", rate >= goal)
 
 
+def _opening(bench: Bench) -> Iterator[Result]:
+    """What ``muniment browse`` does, on an archive that nobody has opened yet."""
+    archive = bench.archive(bench.large)
+    script = Path(__file__).with_name("opening.py")
+    with tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, str(script), str(archive), cache]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    if done.returncode:
+        raise Failed(f"opening: {done.stderr.strip().splitlines()[-1:]}")
+    figures = json.loads(done.stdout)
+    yield _within("browse: first page, cold", figures["first page"], 1.0)
+    rate = figures["rows"] / figures["index"]
+    goal = f"≥ {ROWS_PER_SECOND:,} rows/s"
+    yield Result("browse: index", f"{rate:,.0f} rows/s", goal, rate >= ROWS_PER_SECOND)
+    yield _within("browse: filter, sort, page", figures["filter, sort, page"], 0.2)
+    yield _within("browse: search all tables", figures["search all tables"], 0.5)
+    yield _within("browse: count by a column", figures["count by"], 0.3)
+    memory = figures["memory"]
+    goal = f"< {OPENING_MEMORY / 1e6:.0f} MB"
+    yield Result("browse: peak memory", f"{memory / 1e6:.0f} MB", goal, memory < OPENING_MEMORY)
+
+
+def _within(step: str, seconds: float, goal: float) -> Result:
+    return Result(step, f"{seconds * 1000:.0f} ms", f"< {goal * 1000:.0f} ms", seconds < goal)
+
+
 STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "archive": _archive,
     "compare": _compare,
@@ -273,6 +303,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "small-objects": _small_objects,
     "large-object": _large_object,
     "names": _names,
+    "opening": _opening,
 }
 
 

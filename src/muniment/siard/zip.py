@@ -165,6 +165,12 @@ class ZipWriter:
         for record in records:
             self._directory.add(record)
 
+    def take_over(self, records: Iterable[bytes], position: int) -> None:
+        """Go on behind bytes that were copied from another ZIP file, with their records."""
+        for record in records:
+            self._directory.add(record)
+        self.position = position
+
     def close(self) -> None:
         """Write the central directory."""
         start, count = self.position, self._directory.count
@@ -341,6 +347,11 @@ class ZipReader:
     def parts(self) -> tuple[Path, ...]:
         """The files that the archive lies in."""
         return self._volumes.paths
+
+    @property
+    def directory(self) -> Directory:
+        """The central directory."""
+        return self._directory
 
     def names(self) -> Iterator[str]:
         """Yield the names of all entries, in the order of the central directory."""
