@@ -23,7 +23,6 @@ __all__ = [
     "connect",
     "quote",
     "quote_names",
-    "quote_text",
     "sentence",
     "translated",
 ]
@@ -208,15 +207,6 @@ def quote(*names: str) -> str:
     '`shop`.`a``b`'
     """
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
-
-
-def quote_text(text: str) -> str:
-    r"""Return text as a literal, whatever the SQL mode.
-
-    >>> quote_text("it's")
-    "_utf8mb4 x'69742773'"
-    """
-    return f"_utf8mb4 x'{text.encode().hex()}'"
 
 
 def quote_names(names: Sequence[str]) -> str:

@@ -7,13 +7,11 @@ as hex.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from muniment.databases.mariadb.connection import quote
 from muniment.databases.mariadb.types import SPATIAL, NativeType
 from muniment.sql.types import Kind, PredefinedType
 
-__all__ = ["Marks", "cell_sql", "raw_sql", "value_sql"]
+__all__ = ["cell_sql", "is_raw", "raw_sql", "value_sql"]
 
 _UTF8 = ("utf8mb4", "utf8mb3", "utf8", "ascii")
 _NUMBERS = {
@@ -21,15 +19,6 @@ _NUMBERS = {
 }  # fmt: skip
 _BYTES_NEEDED = {"uuid", "inet4", "inet6", "enum", "set"}  # read other things from binary text
 _LARGEST = "3.4028234663852886e38"  # of single precision
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """Hex of the bytes that stand for NULL, a reference, and a value without exact text."""
-
-    null: str
-    ref: str
-    odd: str
 
 
 def cell_sql(
