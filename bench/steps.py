@@ -16,6 +16,7 @@ from urllib.parse import quote
 from zipfile import ZipFile
 
 import lobs
+import mariadb
 import micro
 import postgresql
 from data import Shop, make_shop
@@ -202,6 +203,26 @@ def _postgresql(bench: Bench) -> Iterator[Result]:
         yield _peak_memory(name, sizes, (both[0][name], both[1][name]))
 
 
+def _mariadb(bench: Bench) -> Iterator[Result]:
+    both: list[dict[str, Timing]] = []
+    sizes = bench.small, bench.large
+    for rows in sizes:
+        with mariadb.running_shop(bench.shop(rows), bench.folder) as shop:
+            timings = bench.timed(rows, shop.leaving())
+            both.append({**timings, **bench.timed(rows, shop.returning())})
+            bench.prove(shop.archive, shop.restored)
+    large = both[1]
+    yield _against("MariaDB → SIARD", large[mariadb.ARCHIVE], large[mariadb.DUMP], 1.5)
+    yield _against("SIARD → MariaDB", large[mariadb.RESTORE], large[mariadb.LOAD], 1.5)
+    yield _against(
+        "compare MariaDB with SIARD", large[mariadb.COMPARE], large[mariadb.ARCHIVE], 1.5
+    )
+    for name in (mariadb.ARCHIVE, mariadb.RESTORE, mariadb.COMPARE):
+        yield _time_per_row(name, sizes, (both[0][name], both[1][name]))
+    for name in (mariadb.ARCHIVE, mariadb.RESTORE, mariadb.COMPARE):
+        yield _peak_memory(name, sizes, (both[0][name], both[1][name]))
+
+
 def _serialise(bench: Bench) -> Iterator[Result]:
     speed = micro.serialise(url("sqlite", bench.shop(bench.large).sqlite))
     yield _speed("batches → row XML, one core", speed, SERIALISED)
@@ -296,6 +317,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "duckdb-archive": _duckdb_archive,
     "duckdb-restore": _duckdb_restore,
     "postgresql": _postgresql,
+    "mariadb": _mariadb,
     "serialise": _serialise,
     "parse": _parse,
     "scale": _scale,
