@@ -11,9 +11,8 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from collections.abc import Sequence
 from pathlib import Path
 
 from muniment.siard.volumes import volume_paths
