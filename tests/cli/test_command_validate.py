@@ -103,7 +103,9 @@ def test_a_file_that_is_not_there_is_wrong_usage(run: Run) -> None:
 
 def test_names_from_the_archive_cannot_play_with_the_terminal(run: Run, tmp_path: Path) -> None:
     files = changed(VALID, META_XML, "<name>PK_ARTIST<", "<name>\\u001b[2J&lt;script&gt;\\u202e<")
-    files = changed(files, META_XML, "<column>ID</column></primaryKey>", "<column>NO</column></primaryKey>")
+    files = changed(
+        files, META_XML, "<column>ID</column></primaryKey>", "<column>NO</column></primaryKey>"
+    )
     write(tmp_path / "museum.siard", files)
     result = run("validate", "museum.siard", "--html", "r.html")
     assert result.exit_code == 1

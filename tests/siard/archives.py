@@ -13,7 +13,11 @@ Files = dict[str, bytes]
 
 TABLE = "http://www.bar.admin.ch/xmlns/siard/2/table.xsd"
 META = "http://www.bar.admin.ch/xmlns/siard/2/metadata.xsd"
-PICTURE, POEM, TRACK = b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "Öl & Brot\n".encode() * 30, b"OggS" * 40
+PICTURE, POEM, TRACK = (
+    b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    "Öl & Brot\n".encode() * 30,
+    b"OggS" * 40,
+)
 
 
 def _digest(data: bytes) -> str:
@@ -136,12 +140,14 @@ _WORK_XSD = _XSD.replace("@CELLS@", "\n".join([
 
 _HEAD = f'<?xml version="1.0" encoding="UTF-8"?>\n<table xmlns="{TABLE}" version="2.2">\n'
 _ARTIST = (
-    _HEAD + "<row><c1>1</c1><c2>CH</c2><c3>Anna \\u0020 O&apos;Neill</c3><c4>1931-02-28Z</c4><c5>false</c5></row>\n"
+    _HEAD
+    + "<row><c1>1</c1><c2>CH</c2><c3>Anna \\u0020 O&apos;Neill</c3><c4>1931-02-28Z</c4><c5>false</c5></row>\n"
     "<row><c1>2</c1><c2>DE</c2><c3>Jürg</c3><c4>1988-02-29Z</c4><c5>true</c5></row>\n"
     "<row><c1>3</c1><c2>FR</c2></row>\n</table>\n"
 )
 _WORK = (
-    _HEAD + "<row><c1>10</c1><c2>1</c2><c3>CH</c3><c4>1999.50</c4><c5><u1>7</u1><u2>N</u2></c5><c6><a1>oil</a1><a2>large</a2></c6>"
+    _HEAD
+    + "<row><c1>10</c1><c2>1</c2><c3>CH</c3><c4>1999.50</c4><c5><u1>7</u1><u2>N</u2></c5><c6><a1>oil</a1><a2>large</a2></c6>"
     f'<c7 file="content/schema0/table1/lob6/record0.bin" length="{len(PICTURE)}" digestType="SHA-256" digest="{_digest(PICTURE)}"/>'
     f'<c8 file="content/schema0/table1/lob7/record0.txt" length="{len(POEM.decode())}" digestType="SHA-256" digest="{_digest(POEM)}"/>'
     f'<c9 file="seg_0/t1_c9_r1.bin" length="{len(TRACK)}" digestType="SHA-256" digest="{_digest(TRACK)}" dlurlpathonly="/data/track1.ogg"/>'

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from archives import TABLE, VALID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
+from archives import TABLE, VALID
 from muniment.siard.rules.archive import safe_parser
 from muniment.siard.rules.tablexsd import Definition, TableSchema, parse_table_schema
 from muniment.siard.rules.values import fault, proof
@@ -39,7 +39,10 @@ def schema(type_: str, limits: tuple[str, str], fraction: str) -> TableSchema:
     """A table of one column, with one maker's definitions of the special types."""
     low, high = limits
     text = VALID["content/schema0/table0/table0.xsd"].decode()
-    start, end = text.index("<xs:element name=\"c1\""), text.index("  </xs:sequence></xs:complexType>\n  <xs:complexType name=\"clob")
+    start, end = (
+        text.index('<xs:element name="c1"'),
+        text.index('  </xs:sequence></xs:complexType>\n  <xs:complexType name="clob'),
+    )
     text = text[:start] + f'<xs:element name="c1" type="{type_}"/>' + text[end:]
     text = text[: text.index('  <xs:simpleType name="dateType"')]
     clock = ".000000000"
@@ -56,7 +59,10 @@ def schema(type_: str, limits: tuple[str, str], fraction: str) -> TableSchema:
 
 def accepted(table: TableSchema, compiled: etree.XMLSchema, cell: bytes) -> tuple[bool, str]:
     """Whether libxml2 accepts a cell, and the text that it reads."""
-    document = b'<table xmlns="%b" version="2.2"><row><c1>%b</c1></row></table>' % (TABLE.encode(), cell)
+    document = b'<table xmlns="%b" version="2.2"><row><c1>%b</c1></row></table>' % (
+        TABLE.encode(),
+        cell,
+    )
     try:
         root = etree.fromstring(document)
     except etree.XMLSyntaxError:
@@ -76,7 +82,11 @@ PIECES = [
     "P", "3D", "2Y", "4M", "1H", "6.7S", "FF", "ab", "A", "ü", "\U0001f600", "&amp;", "&lt;", "&#65;",
     "\\u0020", "\\", " ", "\n", "]]>", "&", "]", ">", "'", '"', "\x85", "<", "\ufffe", "\x7f", "/",
 ]  # fmt: skip
-CELLS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join).map(lambda t: t.encode("utf-8", "surrogatepass"))
+CELLS = (
+    st.lists(st.sampled_from(PIECES), max_size=6)
+    .map("".join)
+    .map(lambda t: t.encode("utf-8", "surrogatepass"))
+)
 LIKELY = st.one_of(
     CELLS,
     st.dates().map(str).map(lambda d: d.encode()),
@@ -85,7 +95,9 @@ LIKELY = st.one_of(
     st.datetimes().map(lambda d: d.isoformat().encode()),
     st.times().map(lambda t: t.isoformat().encode()),
     st.integers(-(2**64), 2**64).map(lambda n: str(n).encode()),
-    st.sampled_from([2**15, 2**31, 2**63]).flatmap(lambda n: st.integers(n - 2, n + 1)).map(lambda n: str(n).encode()),
+    st.sampled_from([2**15, 2**31, 2**63])
+    .flatmap(lambda n: st.integers(n - 2, n + 1))
+    .map(lambda n: str(n).encode()),
     st.decimals(allow_nan=False, allow_infinity=False, places=2).map(lambda n: str(n).encode()),
     st.floats().map(lambda n: repr(n).replace("inf", "INF").replace("nan", "NaN").encode()),
     st.binary(max_size=4).map(lambda b: b.hex().encode()),

@@ -55,7 +55,10 @@ def variants(root: Any) -> Iterator[tuple[str, Any]]:
         yield f"attribute {label}", change(root, number, lambda e: e.set("more", "1"))
         if not len(element):
             for value in VALUES:
-                yield f"{value!r} as {label}", change(root, number, lambda e, v=value: setattr(e, "text", v))
+                yield (
+                    f"{value!r} as {label}",
+                    change(root, number, lambda e, v=value: setattr(e, "text", v)),
+                )
 
 
 def change(root: Any, number: int, how: Any) -> Any:

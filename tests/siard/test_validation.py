@@ -10,6 +10,9 @@ import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from archives import (
     ARTIST,
     META,
@@ -23,9 +26,6 @@ from archives import (
     without,
     write,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from muniment.errors import UsageError
 from muniment.findings import Finding, Limiter, Severity
 from muniment.siard import Validation, open_siard, validate
@@ -50,7 +50,12 @@ def messages(result: Validation) -> str:
 @pytest.mark.parametrize(
     ("name", "old", "new", "words"),
     [
-        (ARTIST, "<c1>3</c1>", "<c1>2</c1>", "2 rows have the primary key '2', the first are 2 and 3"),
+        (
+            ARTIST,
+            "<c1>3</c1>",
+            "<c1>2</c1>",
+            "2 rows have the primary key '2', the first are 2 and 3",
+        ),
         (ARTIST, "<c1>3</c1>", "", "row 3: NULL where it is not allowed"),
         (ARTIST, "<c1>3</c1>", "<c1>2147483648</c1>", "is out of the range of INTEGER"),
         (ARTIST, "Jürg", "J" * 21, "21 characters in VARCHAR(20)"),
@@ -161,10 +166,14 @@ def in_version(number: str) -> Files:
     if number in ("2.0", "1.0"):
         digest = "" if number == "1.0" else "MD5" + "0" * 32
         head, _, tail = text.partition("<messageDigest>")
-        text = f"{head}<messageDigest>{digest}</messageDigest>{tail.partition('</messageDigest>')[2]}"
+        text = (
+            f"{head}<messageDigest>{digest}</messageDigest>{tail.partition('</messageDigest>')[2]}"
+        )
         text = text.replace("<specificName>TOTAL_1</specificName>", "")
     else:
-        text = text.replace("<messageDigest><digestType>SHA-256</digestType><digest>00</digest></messageDigest>", "")
+        text = text.replace(
+            "<messageDigest><digestType>SHA-256</digestType><digest>00</digest></messageDigest>", ""
+        )
     if number == "2.0":
         text = text.replace("<messageDigest>MD5" + "0" * 32 + "</messageDigest>", "")
     if number == "1.0":
@@ -176,7 +185,11 @@ def in_version(number: str) -> Files:
         )
     files = {k: v for k, v in VALID.items() if "table1" not in k}
     old = TABLE.encode()
-    new = old if number == "2.1" else f"http://www.admin.ch/xmlns/siard/{number}/schema0/table0.xsd".encode()
+    new = (
+        old
+        if number == "2.1"
+        else f"http://www.admin.ch/xmlns/siard/{number}/schema0/table0.xsd".encode()
+    )
     for name in (ARTIST, XSD0):
         files[name] = files[name].replace(old, new)
     if number in ("1.0", "2.0"):
@@ -216,7 +229,9 @@ def test_a_million_bad_cells_make_a_small_report(tmp_path: Path) -> None:
     files = changed(files, META_XML, "<rows>3</rows>", "<rows>20000</rows>")
     result = check(tmp_path, files)
     assert len(result.findings) < 60
-    counted = sum(f.count for f in result.findings if f.rule == "T_6.0-1" and "CHAR(2)" in f.message)
+    counted = sum(
+        f.count for f in result.findings if f.rule == "T_6.0-1" and "CHAR(2)" in f.message
+    )
     assert counted == 20_000
     assert result.counts()[Severity.ERROR] >= 60_000
 
@@ -257,7 +272,10 @@ def test_the_limiter_tells_the_first_and_counts_the_rest() -> None:
 
 def test_several_processes_find_the_same(tmp_path: Path) -> None:
     head, _, _ = VALID[ARTIST].partition(b"<row>")
-    rows = b"".join(b"<row><c1>%d</c1><c2>CH</c2><c3>%b</c3></row>\n" % (n % 99_990, b"x" * 19) for n in range(100_000))
+    rows = b"".join(
+        b"<row><c1>%d</c1><c2>CH</c2><c3>%b</c3></row>\n" % (n % 99_990, b"x" * 19)
+        for n in range(100_000)
+    )
     files = {**VALID, ARTIST: head + rows + b"</table>\n"}
     files = changed(files, META_XML, "<rows>3</rows>", "<rows>100000</rows>")
     path = write(tmp_path / "museum.siard", files)
@@ -287,7 +305,9 @@ def test_a_truncated_file_is_no_archive(tmp_path: Path) -> None:
     assert errors(quickly(path)) == {"G_4.1-1"}
 
 
-@pytest.mark.parametrize("name", ["../evil.txt", "/etc/passwd", "content/../../evil", "content\\evil"])
+@pytest.mark.parametrize(
+    "name", ["../evil.txt", "/etc/passwd", "content/../../evil", "content\\evil"]
+)
 def test_names_that_lead_elsewhere_are_found(name: str, tmp_path: Path) -> None:
     assert "P_4.2-6" in errors(quickly(write(tmp_path / "museum.siard", {**VALID, name: b"x"})))
     assert not (tmp_path.parent / "evil.txt").exists()
@@ -304,9 +324,11 @@ def test_two_entries_of_one_name_are_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [META_XML, ARTIST, XSD0])
 def test_entities_are_never_expanded(name: str, tmp_path: Path) -> None:
-    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">' + b"".join(
-        b'<!ENTITY c%d "%b">' % (n, b"&b;" * 10) for n in range(9)
-    ) + b"]>"
+    bomb = (
+        b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">'
+        + b"".join(b'<!ENTITY c%d "%b">' % (n, b"&b;" * 10) for n in range(9))
+        + b"]>"
+    )
     data = VALID[name].replace(b"?>\n", b"?>\n" + bomb, 1).replace(b"City museum", b"&c8;")
     assert bomb in data
     assert not quickly(write(tmp_path / "museum.siard", {**VALID, name: data})).valid
@@ -356,12 +378,16 @@ def test_an_entry_that_claims_a_terabyte_takes_neither_time_nor_memory(
             fixed = (45, 0x800, method, 0, 0, crc, 0xFFFFFFFF, 0xFFFFFFFF, len(label), len(extra))
             stream.write(struct.pack("<4s5H3L2H", b"PK\x03\x04", *fixed) + label + extra + body)
             records.append(
-                struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 45, *fixed, 0, 0, 0, 0, at) + label + extra
+                struct.pack("<4s6H3L5H2L", b"PK\x01\x02", 45, *fixed, 0, 0, 0, 0, at)
+                + label
+                + extra
             )
         start = stream.tell()
         stream.write(b"".join(records))
         size = stream.tell() - start
-        stream.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, len(records), len(records), size, start, 0))
+        stream.write(
+            struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, len(records), len(records), size, start, 0)
+        )
     assert not quickly(bombed).valid
 
 
@@ -396,7 +422,9 @@ def test_spellings_of_xml_that_mean_the_same_are_the_same(tmp_path: Path) -> Non
 # whatever happens to an archive, it is told
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
 def test_no_mutation_crashes_and_each_that_changes_bytes_of_content_is_found(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -415,7 +443,9 @@ def test_no_mutation_crashes_and_each_that_changes_bytes_of_content_is_found(
         at = data.draw(st.integers(0, len(files[name]) - 1))
         content = files[name]
         new = {
-            "byte": content[:at] + bytes([content[at] ^ data.draw(st.integers(1, 255))]) + content[at + 1 :],
+            "byte": content[:at]
+            + bytes([content[at] ^ data.draw(st.integers(1, 255))])
+            + content[at + 1 :],
             "cut": content[:at],
             "double": content[:at] + content,
         }[kind]

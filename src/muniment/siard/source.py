@@ -157,7 +157,7 @@ class SiardSource:
         """Return the stretches of a table file that was written by Muniment."""
         if not (self._database.producer_application or "").startswith("Muniment "):
             return None
-        read, entry = self._zip.packed(name)
+        read, entry = self._zip.compressed(name)
         if entry.flags & 1 or entry.method != ZIP_DEFLATED or entry.packed < _WORTH_CUTTING:
             return None
         found = find_blocks(read, entry.packed)
@@ -169,7 +169,7 @@ class SiardSource:
         return blocks
 
     def _read_blocks(self, name: str, reader: RowReader, blocks: Blocks) -> Iterator[Batch]:
-        read, _ = self._zip.packed(name)
+        read, _ = self._zip.compressed(name)
         xml = inflate(read(blocks.start, blocks.end - blocks.start))
         # A comment might begin in one stretch and end in another; we write none.
         if xml is None or not xml.endswith(b"</row>\n") or b"<!" in xml:

@@ -393,7 +393,7 @@ class ZipReader:
         if crc != entry.crc or size != entry.size:
             raise SiardError(f"{self.path}: {name} is damaged: its checksum does not match")
 
-    def packed(self, name: str) -> tuple[Callable[[int, int], bytes], Entry]:
+    def compressed(self, name: str) -> tuple[Callable[[int, int], bytes], Entry]:
         """Return how to read a deflated member as it lies in the file, and what it should be."""
         entry = self._member(name)
         begin = self._begin(entry)
