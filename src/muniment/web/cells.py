@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from muniment.query.formats import json_value
+from muniment.siard.lobs.location import stated
 from muniment.sql.batch import NULL, OPEN, REF, cell_value, parts_of
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
@@ -76,8 +77,7 @@ def archived_cell(cell: bytes, shape: Shape, href: str) -> Cell:
     if cell == NULL:
         return Cell("null")
     if cell.startswith(REF):
-        length = cell[1:].decode("utf-8", "replace").split("\x00")[2:3]
-        size = int(length[0]) if length and length[0].isdecimal() else None
+        _, size = stated(cell[1:])
         return Cell("object", size_text(size), href=href, size=size)
     if cell.startswith(OPEN):
         plain = _plain(cell, shape)
@@ -90,7 +90,7 @@ def archived_cell(cell: bytes, shape: Shape, href: str) -> Cell:
 def _plain(cell: bytes, shape: Shape) -> Any:
     if not cell.startswith(OPEN):
         if cell.startswith(REF):
-            return {"object": cell[1:].decode("utf-8", "replace").split("\x00")[1:2]}
+            return {"object": [stated(cell[1:])[0]]}
         value = cell_value(cell)
         if not isinstance(value, str):
             return value
