@@ -102,11 +102,12 @@ def _not_found(file: Path, database: Database, name: str) -> str:
 
 def _print_overview(file: Path, version: str, database: Database) -> None:
     from muniment.cli.report import print_table
+    from muniment.siard.volumes import volume_paths
 
     tables = list(database.tables())
     rows = sum(table.rows for _, table in tables)
     facts = f"SIARD {version}, {count(len(tables), 'table')}, {count(rows, 'row')}"
-    facts += f", {size(file.stat().st_size)}"
+    facts += f", {size(sum(part.stat().st_size for part in volume_paths(file)))}"
     click.echo(safe(f"{file}: {facts}"))
     _print_facts(database)
     click.echo()
