@@ -447,7 +447,7 @@ def test_no_mutation_crashes_and_each_that_changes_bytes_of_content_is_found(
             + bytes([content[at] ^ data.draw(st.integers(1, 255))])
             + content[at + 1 :],
             "cut": content[:at],
-            "double": content[:at] + content,
+            "double": content[: at + 1] + content,
         }[kind]
         files[name] = new
     path = write(folder / "museum.siard", VALID)
