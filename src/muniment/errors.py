@@ -13,6 +13,9 @@ MunimentError
 ├── DamagedSource          a table does not hold the rows that it should
 ├── WorkerDied             a worker process ended before its work did
 ├── StoreError             a store refuses: what it keeps would be lost or contradicted
+├── IdentifierError        a name breaks its syntax, or the rules of its namespace
+├── NameRefused            a name may not be given, bound or changed as was asked
+├── FragmentError          a part of a document cannot be had
 └── NotFound
 
 Each reads as a sentence that says what is wrong and what to do. Errors become exit codes only in
@@ -133,6 +136,33 @@ class WorkerDied(MunimentError):
 
 class StoreError(MunimentError):
     """A store refuses: what it keeps would be lost, contradicted or half-written."""
+
+
+class IdentifierError(MunimentError):
+    """A name breaks its syntax, or the rules of its namespace; ``code`` never changes."""
+
+    def __init__(self, code: str, message: str, position: int = 0) -> None:
+        self.code, self.message, self.position = code, message, position
+        super().__init__(f"{message} ({code})")
+
+    def __reduce__(self) -> tuple[type[IdentifierError], tuple[str, str, int]]:
+        return type(self), (self.code, self.message, self.position)
+
+
+class NameRefused(MunimentError):
+    """A name may not be given, bound or changed as was asked; ``status`` is its HTTP code."""
+
+    def __init__(self, message: str, status: int = 409, retry_after: int | None = None) -> None:
+        self.status, self.retry_after = status, retry_after
+        super().__init__(message)
+
+
+class FragmentError(MunimentError):
+    """A part of a document cannot be had: it is not there (404), or not for this format (501)."""
+
+    def __init__(self, message: str, status: int = 404, code: str = "E_FRAG_OUT_OF_RANGE") -> None:
+        self.status, self.code = status, code
+        super().__init__(message)
 
 
 class NotFound(MunimentError):

@@ -1,0 +1,160 @@
+"""Assertions: statements about names, made by somebody at some time, and never taken back.
+
+A statement about a more general name holds for all that it covers: series, then interval, document,
+version, format, fragment. The most specific one wins; all are shown (draft 2.5, 3.6.5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from muniment.errors import UsageError
+from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
+from muniment.identifiers.pdi import WILDCARD
+from muniment.names.values import Assertion
+
+if TYPE_CHECKING:
+    from muniment.names.book import Names
+
+__all__ = ["PREDICATES", "as_json_ld", "find", "say", "subject_key"]
+
+# What the draft and the citation of queries need; others are allowed.
+PREDICATES = {
+    "type": "http://www.w3.org/1999/02/22-rdf-syntax-ns#type",
+    "title": "http://purl.org/dc/terms/title",
+    "creator": "http://purl.org/dc/terms/creator",
+    "created": "http://purl.org/dc/terms/created",
+    "extent": "http://purl.org/dc/terms/extent",
+    "source": "http://purl.org/dc/terms/source",
+    "replaces": "http://purl.org/dc/terms/replaces",
+    "isPartOf": "http://purl.org/dc/terms/isPartOf",
+    "sameAs": "http://www.w3.org/2002/07/owl#sameAs",
+    "accessRights": "http://purl.org/dc/terms/accessRights",
+    "wasDerivedFrom": "http://www.w3.org/ns/prov#wasDerivedFrom",
+    "wasAttributedTo": "http://www.w3.org/ns/prov#wasAttributedTo",
+    "signature": "https://w3id.org/security#proof",
+}
+_OWN = "urn:example:muniment:"
+
+
+def subject_key(subject: str) -> str:
+    """Return the key under which statements about a subject are found.
+
+    A subject is a PDI of any kind, a pattern of an interval (``pdi://a.ch/1997/*/*/*``), or a
+    series (``pdi://a.ch/``).
+    """
+    if subject.endswith("/") or ("/" not in subject and ":" not in subject):
+        return f"pdi://{parse_series(subject)}/"
+    return parse_pdi(subject, Profile.READ).functional_key
+
+
+def say(names: Names, subject: str, predicate: str, value: Any, by: str) -> Assertion:
+    """Write a statement down."""
+    return say_many(names, [(subject, predicate, value)], by)[0]
+
+
+def say_many(names: Names, statements: Iterable[tuple[str, str, Any]], by: str) -> list[Assertion]:
+    """Write several statements down together."""
+    records = []
+    for subject, predicate, value in statements:
+        if not predicate.strip() or any(c.isspace() for c in predicate):
+            raise UsageError(f"{predicate!r} is not a predicate: one word, or a URI")
+        record = {"kind": "assert", "subject": subject_key(subject), "predicate": predicate}
+        records.append({**record, "value": value, "by": by})
+    names.write(records)
+    at = names.stamp()
+    return [Assertion(r["subject"], r["predicate"], r["value"], by, at) for r in records]
+
+
+def find(
+    names: Names, subject: str | None, predicate: str | None, inherited: bool
+) -> list[Assertion]:
+    """Return statements, from the most general subject to the most specific."""
+    index = names.current()
+    if subject is None:
+        return list(_select(index.db, None, predicate))
+    keys = list(dict.fromkeys(_covering(subject))) if inherited else [subject_key(subject)]
+    return [each for key in keys for each in _select(index.db, key, predicate)]
+
+
+def _select(db: Any, subject: str | None, predicate: str | None) -> Iterator[Assertion]:
+    rows = db.execute(
+        "SELECT subject, predicate, value, actor, at, line FROM assertion "
+        "WHERE (?1 IS NULL OR subject=?1) AND (?2 IS NULL OR predicate=?2) ORDER BY line",
+        (subject, predicate),
+    )
+    for row in rows.fetchall():
+        yield Assertion(row[0], row[1], json.loads(row[2]), row[3], row[4], row[5])
+
+
+def _covering(subject: str) -> Iterator[str]:
+    """Yield the subjects that cover one, the most general first."""
+    own = subject_key(subject)
+    if own.endswith("/"):
+        series, pdi = own.removeprefix("pdi://").rstrip("/"), None
+    else:
+        pdi = parse_pdi(own)
+        series = pdi.series
+    parts = series.split(".")
+    for count in range(len(parts) - 2, -1, -1):
+        yield f"pdi://{'.'.join(parts[count:])}/"
+    if pdi is not None:
+        yield from _covering_pdi(pdi)
+    yield own
+
+
+def _covering_pdi(pdi: Pdi) -> Iterator[str]:
+    everything = Pdi(pdi.series, WILDCARD, WILDCARD, WILDCARD, WILDCARD)
+    yield str(everything)
+    yield str(everything._replace(year=pdi.year))
+    yield str(everything._replace(year=pdi.year, month=pdi.month))
+    yield str(everything._replace(year=pdi.year, month=pdi.month, day=pdi.day))
+    if pdi.wildcards:
+        return
+    yield str(pdi.generic)
+    if pdi.version is not None:
+        yield str(pdi.generic._replace(format=WILDCARD, version=pdi.version))
+    if pdi.format is not None:
+        yield str(pdi.generic._replace(format=pdi.format))
+        yield str(pdi.document)
+
+
+def as_json_ld(assertions: Iterable[Assertion]) -> dict[str, Any]:
+    """Return statements as JSON-LD: each one reified, with who made it and when."""
+    context: dict[str, Any] = {
+        "@vocab": _OWN,
+        "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+        "prov": "http://www.w3.org/ns/prov#",
+        "xsd": "http://www.w3.org/2001/XMLSchema#",
+        "statements": "@graph",
+        "subject": {"@id": "rdf:subject", "@type": "@id"},
+        "predicate": {"@id": "rdf:predicate", "@type": "@vocab"},
+        "object": {"@id": "rdf:object"},
+        "by": {"@id": "prov:wasAttributedTo"},
+        "at": {"@id": "prov:generatedAtTime", "@type": "xsd:dateTime"},
+        **PREDICATES,
+    }
+    del context["statements"]
+    graph = [
+        {
+            "@id": f"_:s{each.line}",
+            "@type": "rdf:Statement",
+            "subject": each.subject,
+            "predicate": each.predicate,
+            "object": _object(each.value),
+            "by": each.actor,
+            "at": each.at,
+        }
+        for each in assertions
+    ]
+    return {"@context": context, "@graph": graph}
+
+
+def _object(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(("pdi://", "urn:", "http://", "https://")):
+        return {"@id": value}
+    if isinstance(value, (dict, list)):
+        return {"@type": "@json", "@value": value}
+    return value

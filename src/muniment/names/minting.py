@@ -1,0 +1,178 @@
+"""Giving new names (draft 2.1-2.4, 3.6.1).
+
+Serials count from 1 each day at Greenwich and are never given twice. If the clock says an earlier
+day than the last name's, nothing is minted until it has caught up.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from muniment.errors import IdentifierError, NameRefused, UsageError
+from muniment.identifiers import Pdi, Profile, parse_pdi
+from muniment.identifiers.foreign import encapsulate
+from muniment.identifiers.formats import CHARSETS, media_type, token_for
+from muniment.names.heads import Head
+from muniment.names.index import Index, index_id
+from muniment.names.journal import State
+from muniment.names.values import Block
+
+if TYPE_CHECKING:
+    from muniment.names.book import Names
+
+__all__ = ["mint", "mint_name"]
+
+_MOST = 10_000_000  # names in one block
+
+
+def mint(names: Names, series: str, count: int, format: str, by: str) -> Block:
+    """Give a block of serials."""
+    if not 1 <= count <= _MOST:
+        raise UsageError(f"between 1 and {_MOST:,} names can be minted at once, not {count}")
+    with names.turn() as state:
+        check_series(names, state, series, by)
+        state, token = _token(names, state, format)
+        now = names.clock()
+        head = _head(names, state, series, now)
+        first = head.next
+        if head.named:
+            first = _free(names.current(state), series, head, count)
+        moved = Head(head.day, first + count, head.named)
+        names.heads.write(series, state.generation, moved)
+        record = {"series": series, "day": head.day, "first": first, "count": count}
+        after = names.append(state, [{"kind": "mint", **record, "format": token, "by": by}])
+    names.journal.sync(after.end)
+    return Block(series, head.day, first, count, token)
+
+
+def mint_name(
+    names: Names,
+    series: str,
+    unique_id: str,
+    format: str,
+    foreign: tuple[str, str] | None,
+    by: str,
+) -> Pdi:
+    """Give a name that is not a serial."""
+    value = None
+    if foreign is not None:
+        unique_id, value = encapsulate(*foreign)
+    with names.turn() as state:
+        check_series(names, state, series, by)
+        state, token = _token(names, state, format)
+        now = names.clock()
+        head = _head(names, state, series, now)
+        pdi = _mnemonic(series, head.day, unique_id, token)
+        _refuse_taken(names.current(state), pdi, head)
+        names.heads.write(series, state.generation, Head(head.day, head.next, True))
+        record = {"series": series, "day": head.day, "id": pdi.unique_id, "format": token, "by": by}
+        if foreign is not None:
+            record["foreign"] = {"kind": foreign[0], "value": value}
+        after = names.append(state, [{"kind": "name", **record}])
+    names.journal.sync(after.end)
+    return pdi
+
+
+def _mnemonic(series: str, day: int, unique_id: str, token: str) -> Pdi:
+    text = f"{day:08d}"
+    name = f"pdi://{series}/{text[:4]}/{text[4:6]}/{text[6:]}/{unique_id}.{token}.1"
+    return parse_pdi(name, Profile.MINT)
+
+
+def check_series(names: Names, state: State, series: str, by: str) -> None:
+    """Refuse a series in which names cannot be given by this agent (MS15, MS16)."""
+    rules = names.rules(state)
+    if series not in rules.series:
+        names.series(series)  # says so
+    found = rules.series[series]
+    if found.state != "open":
+        raise NameRefused(
+            f"the series {series} is {found.state}: no new names are given in it", 405
+        )
+    if by and found.steward and by != found.steward and by not in found.mandates:
+        raise NameRefused(
+            f"names in {series} are given by {found.steward}; {by} has no mandate for it", 403
+        )
+
+
+def _token(names: Names, state: State, format: str) -> tuple[State, str]:
+    """Return the token for a token or a media type; a new one is written down."""
+    tokens = names.rules(state).tokens
+    wanted = format.lower()
+    if "/" not in wanted:
+        if media_type(wanted, tokens) is None:
+            raise IdentifierError(
+                "E_FORMAT",
+                f"{format!r} is not a known format; name its media type, such as text/html",
+            )
+        return state, wanted
+    token = token_for(wanted, tokens)
+    if token is None:
+        raise IdentifierError("E_FORMAT", f"{format!r} is not a media type")
+    if token in tokens or token in CHARSETS or "+" in token:
+        return state, token
+    record = {"kind": "token", "subject": token, "media": wanted.partition(";")[0].strip()}
+    return names.append(state, [record]), token
+
+
+def _head(names: Names, state: State, series: str, now: datetime) -> Head:
+    """Return the head of today, or refuse if the clock was set back over midnight (MS06)."""
+    today = now.year * 10_000 + now.month * 100 + now.day
+    head = names.heads.read(series, state.generation)
+    if head is None:
+        head = _head_from_index(names.current(state), series)
+    if head.day == today:
+        return head
+    if today < head.day:
+        wait = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
+        raise NameRefused(
+            f"the clock says {today}, but names of {head.day} were given already in {series}; "
+            "nothing is minted until the clock has caught up",
+            503,
+            wait,
+        )
+    return Head(today)
+
+
+def _head_from_index(index: Index, series: str) -> Head:
+    number = index.series(series)
+    row = index.db.execute(
+        "SELECT max(day) FROM (SELECT max(day) AS day FROM block WHERE series=?1 "
+        "UNION ALL SELECT max(day) FROM name WHERE series=?1)",
+        (number,),
+    ).fetchone()
+    day = row[0] if row and row[0] else 0
+    sql = "SELECT max(last) FROM block WHERE series=? AND day=?"
+    last = index.db.execute(sql, (number, day)).fetchone()[0] or 0
+    sql = "SELECT count(*) FROM name WHERE series=? AND day=?"
+    named = index.db.execute(sql, (number, day)).fetchone()[0] > 0
+    return Head(day, last + 1, named)
+
+
+def _free(index: Index, series: str, head: Head, count: int) -> int:
+    """Return the first serial of a run that no mnemonic id of today lies in (MS08)."""
+    first = head.next
+    sql = (
+        "SELECT max(id) FROM name WHERE series=? AND day=? AND typeof(id)='integer' "
+        "AND id BETWEEN ? AND ?"
+    )
+    while True:
+        values = index.series(series), head.day, first, first + count - 1
+        taken = index.db.execute(sql, values).fetchone()[0]
+        if taken is None:
+            return first
+        first = taken + 1
+
+
+def _refuse_taken(index: Index, pdi: Pdi, head: Head) -> None:
+    number, key = index.series(pdi.series), index_id(pdi.unique_id)
+    if isinstance(key, int) and key < head.next:
+        raise NameRefused(f"{pdi.generic} is taken by a serial number")
+    row = index.db.execute(
+        "SELECT id FROM name WHERE series=? AND day=? AND (id=? OR folded=?)",
+        (number, head.day, key, pdi.unique_id.lower()),
+    ).fetchone()
+    if row is not None:
+        same = "exists already" if row[0] == key else f"is too much like {row[0]!r} of the same day"
+        raise NameRefused(f"{pdi.generic} {same}; choose another id")

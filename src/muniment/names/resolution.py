@@ -1,0 +1,223 @@
+"""What names stand for (draft 3.6.3).
+
+Without a version the highest one is meant, with a fragment version 1 (docs/decisions.md); the
+answer always carries the full name. Patterns are answered as far as this book knows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from muniment.identifiers import Pdi
+from muniment.identifiers.foreign import encapsulate
+from muniment.identifiers.pdi import WILDCARD
+from muniment.names.binding import day_number, is_minted
+from muniment.names.index import Index, index_id
+from muniment.names.values import Binding, Resolution
+
+if TYPE_CHECKING:
+    from muniment.names.book import Names
+
+__all__ = ["find_foreign", "listing", "look_up", "resolve"]
+
+_ROW = "version, format, digest, length, location, at"
+
+
+def resolve(names: Names, pdi: Pdi) -> Resolution:
+    """Say what a name stands for; patterns are for ``listing``."""
+    index = names.current()
+    if pdi.wildcards:
+        return Resolution(pdi, "pattern")
+    bindings = _bindings(index, pdi)
+    status = _status(names, index, pdi, bindings)
+    if status is not None:
+        return status
+    remarks = []
+    version = pdi.version
+    if version is None and (pdi.fragment is not None or pdi.citation is not None):
+        version = 1
+        remarks.append("no version was given for a part of a document: version 1 is taken")
+    chosen = _choose(bindings, pdi.format, version)
+    latest = max(_number(binding) for binding in bindings)
+    if chosen is None:
+        return Resolution(pdi, "unknown", latest=latest, renditions=tuple(bindings))
+    same = tuple(b for b in bindings if b.pdi.version == chosen.pdi.version)
+    return Resolution(pdi, "bound", chosen, same, latest, remarks=tuple(remarks))
+
+
+def _status(names: Names, index: Index, pdi: Pdi, bindings: list[Binding]) -> Resolution | None:
+    """Return the answer for a name that nothing can be shown for."""
+    reason = _tombstone(index, pdi)
+    if reason is not None:
+        return Resolution(pdi, "withdrawn", reason=reason)
+    series = names.rules().series.get(pdi.series)
+    if series is not None and (resolver := series.resolver(day_number(pdi))):
+        return Resolution(pdi, "elsewhere", resolver=resolver)
+    if bindings:
+        return None
+    return Resolution(pdi, "minted" if is_minted(index, pdi) else "unknown")
+
+
+def _bindings(index: Index, pdi: Pdi) -> list[Binding]:
+    rows = index.db.execute(
+        f"SELECT {_ROW} FROM binding WHERE series=? AND day=? AND id=? ORDER BY version, format",
+        (index.series(pdi.series), day_number(pdi), index_id(pdi.unique_id)),
+    )
+    return [Binding(Pdi(*pdi[:5], row[1], row[0]), *row[2:]) for row in rows]
+
+
+def _number(binding: Binding) -> int:
+    return binding.pdi.version if isinstance(binding.pdi.version, int) else 0
+
+
+def _choose(bindings: list[Binding], token: str | None, version: Any) -> Binding | None:
+    """Return the highest version that there is in the wanted format."""
+    fitting = [
+        binding
+        for binding in bindings
+        if token in (None, binding.pdi.format) and version in (None, binding.pdi.version)
+    ]
+    return max(fitting, key=_number, default=None)
+
+
+def _tombstone(index: Index, pdi: Pdi) -> dict[str, Any] | None:
+    """Return the reason why a document, this version or this format of it is withdrawn."""
+    version = pdi.version if isinstance(pdi.version, int) else 0
+    rows = index.db.execute(
+        "SELECT body FROM tombstone WHERE series=? AND day=? AND id=? "
+        "AND version IN (0, ?) AND format IN ('', ?) ORDER BY version, format LIMIT 1",
+        (
+            index.series(pdi.series), day_number(pdi), index_id(pdi.unique_id),
+            version, pdi.format or "",
+        ),
+    ).fetchone()  # fmt: skip
+    if rows is None:
+        return None
+    body = json.loads(rows[0])
+    return {key: body[key] for key in ("reason", "by", "law", "at")}
+
+
+# Many at a time
+
+
+@lru_cache(maxsize=1 << 14)
+def _day(year: str, month: str, day: str) -> int:
+    return int(year + month + day)
+
+
+def look_up(names: Names, pdis: Iterable[Pdi]) -> Iterator[Binding | None]:
+    """Yield the binding of each fully qualified name, or None."""
+    index = names.current()
+    series, execute, new = index.series, index.db.execute, tuple.__new__
+    sql = (
+        "SELECT digest, length, location, at FROM binding "
+        "WHERE series=? AND day=? AND id=? AND version=? AND format=?"
+    )
+    for pdi in pdis:
+        uid = pdi.unique_id
+        key = int(uid) if uid.isdigit() and uid[0] != "0" and len(uid) < 19 else uid
+        values = series(pdi.series), _day(*pdi[1:4]), key, pdi.version, pdi.format
+        row = execute(sql, values).fetchone()
+        yield None if row is None else Binding(new(Pdi, pdi), *row)
+
+
+# Patterns
+
+
+def listing(names: Names, pattern: Pdi, after: Pdi | None) -> Iterator[Pdi]:
+    """Yield the names that a pattern stands for, day after day."""
+    index = names.current()
+    number = index.series(pattern.series)
+    if number is None:
+        return
+    start = None if after is None else after.sort_key
+    for day in _days(index, number, pattern):
+        text = f"{day:08d}"
+        stem = Pdi(pattern.series, text[:4], text[4:6], text[6:], WILDCARD)
+        if start is not None and (stem.series, *stem[1:4]) < start[:4]:
+            continue
+        found = _of_day(index, number, day, stem, pattern)
+        yield from (pdi for pdi in found if start is None or pdi.sort_key > start)
+
+
+def _days(index: Index, series: int, pattern: Pdi) -> list[int]:
+    like = "".join(
+        "_" * width if part == WILDCARD else part
+        for part, width in ((pattern.year, 4), (pattern.month, 2), (pattern.day, 2))
+    )
+    rows = index.db.execute(
+        "SELECT DISTINCT day FROM block WHERE series=?1 AND printf('%08d', day) LIKE ?2 "
+        "UNION SELECT DISTINCT day FROM name WHERE series=?1 AND printf('%08d', day) LIKE ?2",
+        (series, like),
+    )
+    return sorted(day for (day,) in rows)
+
+
+def _of_day(index: Index, series: int, day: int, stem: Pdi, pattern: Pdi) -> Iterator[Pdi]:
+    versions = pattern.format is not None
+    for unique_id in _ids(index, series, day, pattern.unique_id):
+        pdi = stem._replace(unique_id=str(unique_id))
+        if not versions:
+            yield pdi
+            continue
+        rows = _bindings(index, pdi)
+        if pattern.version is None:
+            highest = _choose(rows, None if pattern.format == WILDCARD else pattern.format, None)
+            rows = [] if highest is None else [highest]
+        for binding in rows:
+            wanted = (pattern.format, binding.pdi.format), (pattern.version, binding.pdi.version)
+            if all(a in (WILDCARD, None, b) for a, b in wanted):
+                yield binding.pdi
+
+
+def _ids(index: Index, series: int, day: int, wanted: str) -> Iterator[str | int]:
+    """Yield the ids of a day: serials as numbers, then the others."""
+    if wanted != WILDCARD:
+        if is_minted(index, Pdi(_series_name(index, series), *_parts(day), wanted)):
+            yield index_id(wanted)
+        return
+    names = index.db.execute(
+        "SELECT id FROM name WHERE series=? AND day=? ORDER BY id", (series, day)
+    ).fetchall()
+    numbers = iter([id_ for (id_,) in names if isinstance(id_, int)])
+    pending = next(numbers, None)
+    for first, last in index.db.execute(
+        "SELECT first, last FROM block WHERE series=? AND day=? ORDER BY first", (series, day)
+    ).fetchall():
+        while pending is not None and pending < first:
+            yield pending
+            pending = next(numbers, None)
+        yield from range(first, last + 1)
+    if pending is not None:
+        yield pending
+    yield from numbers
+    yield from (id_ for (id_,) in names if isinstance(id_, str))
+
+
+def _series_name(index: Index, number: int) -> str:
+    row = index.db.execute("SELECT name FROM series WHERE id=?", (number,)).fetchone()
+    return str(row[0])
+
+
+def _parts(day: int) -> tuple[str, str, str]:
+    text = f"{day:08d}"
+    return text[:4], text[4:6], text[6:]
+
+
+def find_foreign(names: Names, kind: str, value: str) -> list[Pdi]:
+    """Return the names that hold a foreign identifier, oldest first."""
+    index = names.current()
+    _, canonical = encapsulate(kind, value)
+    rows = index.db.execute(
+        "SELECT s.name, n.day, n.id, n.format FROM name n JOIN series s ON s.id=n.series "
+        "WHERE foreign_kind=? AND foreign_value=? ORDER BY n.at",
+        (kind, canonical),
+    )
+    return [
+        Pdi(series, *_parts(day), str(id_), token, 1)
+        for series, day, id_, token in islice(rows, 1000)
+    ]
