@@ -13,7 +13,7 @@ from muniment.arc.reader import read_arc_file
 from muniment.arc.records import ArcRecord, compact_date
 from muniment.errors import NotFound
 
-__all__ = ["ArcIndex", "build_index", "cdxj", "is_datastream", "write_index"]
+__all__ = ["ArcIndex", "ArcIndexWriter", "build_index", "cdxj", "is_datastream", "write_index"]
 
 _SCHEMA = """
 CREATE TABLE arc (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -39,29 +39,49 @@ def build_index(arc: Path, index: Path) -> int:
 
 def write_index(index: Path, size: int, records: Iterable[ArcRecord]) -> int:
     """Write an index from records; of an identifier used twice, the first record counts."""
-    partial = index.with_name(f"{index.name}.partial")
-    partial.unlink(missing_ok=True)
-    db = apsw.Connection(str(partial))
+    writer = ArcIndexWriter(index)
     try:
-        db.pragma("journal_mode", "off")
-        db.pragma("synchronous", "off")
-        db.execute("BEGIN")
-        db.execute(_SCHEMA)
-        db.executemany(
+        writer.add(records)
+        return writer.finish(size)
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+class ArcIndexWriter:
+    """An index that grows with its file, and appears when it is finished."""
+
+    def __init__(self, index: Path) -> None:
+        self._index = index
+        self._partial = index.with_name(f"{index.name}.partial")
+        self._partial.unlink(missing_ok=True)
+        self._db = apsw.Connection(str(self._partial))
+        self._db.pragma("journal_mode", "off")
+        self._db.pragma("synchronous", "off")
+        self._db.execute("BEGIN")
+        self._db.execute(_SCHEMA)
+
+    def add(self, records: Iterable[ArcRecord]) -> None:
+        """Add the datastreams among some records."""
+        self._db.executemany(
             "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (record for record in records if is_datastream(record)),
         )
-        db.execute("CREATE INDEX by_identifier ON record (identifier)")
-        db.execute("INSERT INTO arc VALUES ('size', ?)", (size,))
-        count = int(db.execute("SELECT count(*) FROM record").get)
-        db.execute("COMMIT")
-    except BaseException:
-        db.close(True)
-        partial.unlink(missing_ok=True)
-        raise
-    db.close()
-    partial.replace(index)
-    return count
+
+    def finish(self, size: int) -> int:
+        """Let the index of a file of ``size`` bytes appear; return how many datastreams it has."""
+        self._db.execute("CREATE INDEX by_identifier ON record (identifier)")
+        self._db.execute("INSERT INTO arc VALUES ('size', ?)", (size,))
+        count = int(self._db.execute("SELECT count(*) FROM record").get)
+        self._db.execute("COMMIT")
+        self._db.close()
+        self._partial.replace(self._index)
+        return count
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        self._db.close(True)
+        self._partial.unlink(missing_ok=True)
 
 
 class ArcIndex:

@@ -20,6 +20,9 @@ __all__ = [
 
 ARC_END, WARC_END = b"\n", b"\r\n\r\n"
 _FIELDS = b"URL IP-address Archive-date Content-type Archive-length\n"
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+_SHIFTS = range(250, -1, -10)
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _DATE, _LENGTH = re.compile(r"[0-9]{4,14}"), re.compile(r"[0-9]{1,18}")
 _DIGEST = re.compile(r"\s*(sha-?256)\s*:\s*(\S+)\s*", re.IGNORECASE)
@@ -55,8 +58,13 @@ class ArcLine(NamedTuple):
 
 
 def base32(sha256: str) -> str:
-    """Return a hex digest as WARC tools write it."""
-    return "sha256:" + base64.b32encode(bytes.fromhex(sha256)).decode()
+    """Return a hex digest as WARC tools write it; several times quicker than ``base64`` does.
+
+    >>> base32("ff" * 32) == "sha256:" + base64.b32encode(bytes([255] * 32)).decode()
+    True
+    """
+    number = int(sha256, 16) << 4  # 52 characters of five bits
+    return f"sha256:{''.join([_PAIRS[number >> s & 1023] for s in _SHIFTS])}===="
 
 
 def hex_digest(value: str) -> str:

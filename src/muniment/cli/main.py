@@ -26,12 +26,13 @@ from muniment.cli.demo import demo
 from muniment.cli.options import examples
 from muniment.cli.restore import restore
 from muniment.cli.show import show
+from muniment.cli.store import store
 from muniment.cli.terminal import hide_passwords, safe
-from muniment.errors import MunimentError, UsageError
+from muniment.errors import MunimentError, NotFound, UsageError
 
 __all__ = ["cli", "main"]
 
-_WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 2, 3, 130, 143
+_NO, _WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 1, 2, 3, 130, 143
 
 
 class _Terminated(BaseException):
@@ -71,7 +72,7 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(_WRONG_USAGE)
 
 
-for _command in (demo, archive, show, compare, restore):
+for _command in (demo, archive, show, compare, restore, store):
     cli.add_command(_command)
 
 
@@ -115,6 +116,8 @@ def _explain(error: BaseException) -> int:
             return _say(error.format_message(), _FAILED)
         case UsageError():
             return _say(str(error), _WRONG_USAGE)
+        case NotFound():
+            return _say(str(error), _NO)
         case MunimentError():
             return _say(str(error), _FAILED)
         case OSError():

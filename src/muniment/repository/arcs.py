@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from muniment.arc import ArcRecord, build_index, format_of
+from muniment.arc import ArcRecord, format_of
+from muniment.arc.index import ArcIndexWriter
 from muniment.errors import StoreError
 from muniment.objects import Datastream
 from muniment.repository.catalogue import Stream
@@ -43,6 +44,8 @@ class _Arc:
         self.uri, self.file, self.growing = uri, file, growing
         self.good = growing.position  # what is acknowledged
         self.kept = 0  # acknowledged datastreams
+        sealed = growing.path.parent.parent / growing.path.name
+        self.index = ArcIndexWriter(index_path(sealed))
 
 
 class ArcBatch:
@@ -68,6 +71,7 @@ class ArcBatch:
         """Forget everything since a point."""
         while len(self._arcs) > max(mark.files, 1):
             arc = self._arcs.pop()
+            arc.index.abandon()
             arc.growing.remove()
             self._store.catalogue.remove_file(arc.file)
             self._buffer, self._buffered = [], 0
@@ -198,13 +202,12 @@ class ArcBatch:
 
     def note(self) -> None:
         """The catalogue takes these datastreams; note in it where each file ends."""
-        counts: dict[int, int] = {}
-        for stream in self._fresh:
-            counts[stream.file] = counts.get(stream.file, 0) + 1
         for arc in self._arcs:
-            if counts.get(arc.file):
+            records = [stream.record for stream in self._fresh if stream.file == arc.file]
+            if records:
                 self._store.catalogue.set_file(arc.file, end=arc.growing.position)
-                arc.kept += counts[arc.file]
+                arc.index.add(records)
+                arc.kept += len(records)
                 arc.good = arc.growing.position
         self._fresh = []
 
@@ -220,6 +223,7 @@ class ArcBatch:
     def seal(self) -> list[str]:
         """Seal the files, inside a change of the catalogue; return their identifiers."""
         for arc in [arc for arc in self._arcs if not arc.kept]:
+            arc.index.abandon()
             arc.growing.remove()
             self._store.catalogue.remove_file(arc.file)
         self._arcs = [arc for arc in self._arcs if arc.kept]
@@ -228,15 +232,15 @@ class ArcBatch:
             self._store.catalogue.set_file(arc.file, sealed=1, end=arc.good)
         return [arc.uri for arc in self._arcs]
 
-    def build_indexes(self) -> None:
-        """Write the index beside each sealed file."""
+    def finish_indexes(self) -> None:
+        """Let the index beside each sealed file appear."""
         for arc in self._arcs:
-            path = self._place.path(arc.growing.path.name)
-            build_index(path, index_path(path))
+            arc.index.finish(arc.good)
 
     def discard(self) -> None:
         """Throw everything away."""
         for arc in self._arcs:
+            arc.index.abandon()
             arc.growing.remove()
             self._store.catalogue.remove_file(arc.file)
 

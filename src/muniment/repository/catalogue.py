@@ -222,14 +222,6 @@ class Catalogue:
         question = f"SELECT {_RECORD} FROM record WHERE file = ? ORDER BY number"
         return (Found(*row) for row in self._db.execute(question, (file,)))
 
-    def names_of(self, found: Found, kind: str) -> list[str]:
-        """Return the names of a record, which is slow: look into its entry where speed matters."""
-        rows = self._db.execute(
-            "SELECT name FROM name WHERE file = ? AND number = ? AND kind = ?",
-            (found.file, found.number, kind),
-        )
-        return [row[0] for row in rows]
-
     def counts(self) -> dict[str, int]:
         """Return how many records, objects, datastreams and bytes there are."""
         row = self._one(

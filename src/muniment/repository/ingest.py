@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mimetypes
 import os
 import re
@@ -9,12 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from muniment.errors import MunimentError, StoreError, UsageError
+from muniment.errors import StoreError, UsageError
+from muniment.objects import DigitalObject
 from muniment.repository.session import Source
 from muniment.siard import open_siard
 from muniment.sql.model import Database
 
-__all__ = ["Submission", "media_type", "submissions", "submit_file", "submit_folder"]
+__all__ = ["Submission", "media_type", "same_as", "submissions", "submit_file", "submit_folder"]
 
 SIARD = "application/x-siard"
 _KNOWN = mimetypes.MimeTypes()  # the built-in table alone: the same on every machine
@@ -174,11 +176,17 @@ def _beside(path: Path, database: Database) -> str:
     return f"(?:{'|'.join(map(re.escape, sorted(names)))})_lob(?:s|seg_[0-9]+)"
 
 
-def readable(path: Path) -> bool:
-    """Whether a file is an archive that can be described."""
-    try:
-        with open_siard(path) as archive:
-            archive.describe()
-    except MunimentError:
+def same_as(submission: Submission, known: DigitalObject) -> bool:
+    """Whether an object that is stored holds exactly these files."""
+    stored = {stream.path: (stream.size, stream.sha256) for stream in known.streams}
+    if set(stored) != {source.path for source in submission.sources}:
         return False
-    return True
+    return all(_fixity(source) == stored[source.path] for source in submission.sources)
+
+
+def _fixity(source: Source) -> tuple[int, str]:
+    if isinstance(source.data, bytes):
+        return len(source.data), hashlib.sha256(source.data).hexdigest()
+    with source.data.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return stream.tell(), digest

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from muniment.arc import ArcRecord, read_arc_file
 from muniment.arc import index as arc_index
@@ -46,25 +47,27 @@ def reindex(store: Store, only_if_needed: bool = False) -> Rebuilt | None:
             return None  # another process was quicker
         with catalogue.change():
             catalogue.clear()
-            tapes = arcs = 0
-            for number, place in enumerate(store.places):
-                for name in place.names():
-                    if name.endswith(".xml"):
-                        catalogue_tape(store, number, name)
-                        tapes += 1
-                    else:
-                        catalogue_arc(store, number, name)
-                        arcs += 1
+            files = [(n, name) for n, place in enumerate(store.places) for name in place.names()]
+            tapes = [(number, name) for number, name in files if name.endswith(".xml")]
+            arcs = [each for each in files if each not in set(tapes)]
+            for number, name in tapes:
+                catalogue_tape(store, number, name)
+            for number, name in arcs:
+                catalogue_arc(store, number, name)
             _remember_names(store)
             catalogue.set_state("complete", 1)
         store.forget()
     counts = store.catalogue.counts()
-    return Rebuilt(tapes, arcs, counts["records"], counts["datastreams"])
+    return Rebuilt(len(tapes), len(arcs), counts["records"], counts["datastreams"])
 
 
 def file_uri(name: str) -> str:
     """The identifier of a file that does not say its own."""
-    return f"urn:uuid:{name.partition('.')[0]}"
+    stem = name.partition(".")[0]
+    try:
+        return f"urn:uuid:{UUID(stem)}"
+    except ValueError:
+        return f"urn:uuid:{uuid5(NAMESPACE_URL, name)}"
 
 
 def catalogue_tape(store: Store, place: int, name: str) -> int:
@@ -76,7 +79,9 @@ def catalogue_tape(store: Store, place: int, name: str) -> int:
         head, records = scan(stream, str(path))
         uri = head.tape_id or file_uri(name)
         own = uri == file_uri(name)
-        facts = {"own": 1} if own else {"foreign": 1}
+        facts: dict[str, object] = {"arcs": list(head.arc_ids)}
+        if own:
+            facts["own"] = 1
         number = catalogue.add_file(uri, "tape", place, name, facts)
         catalogue.set_file(number, sealed=1, base=0, end=size)
         seen = _Teeing(store, path, head, number, records)
@@ -132,12 +137,22 @@ def _found(file: int, number: int, record: TapeRecord, entry: Entry) -> Found:
     )  # fmt: skip
 
 
-def catalogue_arc(store: Store, place: int, name: str, uri: str = "") -> int:
+def _arc_uri(store: Store, name: str) -> str:
+    """The identifier of an ARC file: what its tape calls it, or what its name says."""
+    stem = name.partition(".")[0]
+    for tape in store.catalogue.files("tape"):
+        for uri in tape.facts.get("arcs", ()):
+            if uri.endswith((f"/{stem}", f":{stem}")):
+                return str(uri)
+    return file_uri(name)
+
+
+def catalogue_arc(store: Store, place: int, name: str) -> int:
     """Take a sealed ARC file into the catalogue, and write the index beside it."""
     path = store.places[place].path(name)
     size = path.stat().st_size
     catalogue = store.catalogue
-    number = catalogue.add_file(uri or file_uri(name), "arc", place, name, {})
+    number = catalogue.add_file(_arc_uri(store, name), "arc", place, name, {})
     catalogue.set_file(number, sealed=1, end=size)
     with path.open("rb") as stream:
 

@@ -279,7 +279,7 @@ class Session:
             store.catalogue.set_file(self._file, sealed=1, base=len(head), end=size)
         path = self._place.path(f"{self._tape_id[9:]}.xml")
         build_index(path, index_path(path))
-        self._arcs.build_indexes()
+        self._arcs.finish_indexes()
 
     def _discard(self) -> None:
         with self.store.catalogue.change():
