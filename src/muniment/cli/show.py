@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from muniment.sql.stores import Source
 
-__all__ = ["show"]
+__all__ = ["show", "show_archive"]
 
 _LONGEST = 60  # characters of a value in a table on the terminal
 _LONGEST_FACT = 300  # characters of what is said about the whole database
@@ -49,7 +49,13 @@ def show(ctx: click.Context, file: Path, table: str | None, rows: int, as_json: 
     given as {"start": …, "more": true}, and one that cannot be read is {"missing": "why"}.
     """
     check_input(file)
+    show_archive(ctx, file, table, rows, as_json)
 
+
+def show_archive(
+    ctx: click.Context, file: Path, table: str | None, rows: int, as_json: bool
+) -> None:
+    """Show an archive, which may be a file or lie inside a store."""
     from muniment.siard import open_siard
 
     with open_siard(file) as source:

@@ -10,7 +10,7 @@ from muniment.cli.options import examples, json_option
 from muniment.cli.terminal import count, safe, size
 from muniment.errors import UsageError
 
-__all__ = ["convert", "reindex", "verify"]
+__all__ = ["convert", "reindex", "trust", "verify"]
 
 _STORE = click.argument("store", type=click.Path(path_type=Path), metavar="STORE")
 
@@ -40,13 +40,13 @@ def verify(
     from muniment.cli.store_objects import byte_count
     from muniment.repository import Store
     from muniment.repository.signatures import Signer
-    from muniment.repository.verify import trust
+    from muniment.repository.verify import trust as trust_key
     from muniment.repository.verify import verify as check
 
     with Store(store) as opened:
         signer = Signer(key) if key else None
         if signer:
-            trust(opened, signer)
+            trust_key(opened, signer)
         report = check(
             opened,
             sample=_share(sample) if sample else None,
@@ -83,6 +83,21 @@ def _share(text: str) -> float:
     if not 0 < share <= 1:
         raise UsageError(f"{text!r} is not a share; write 1% or 0.01")
     return share
+
+
+@click.command(epilog=examples("muniment store trust archive certificate.pem"))
+@_STORE
+@click.argument("certificate", type=click.Path(path_type=Path))
+def trust(store: Path, certificate: Path) -> None:
+    """Trust the signatures made with a key, by its certificate; imported ones need this."""
+    from muniment.repository import Store
+    from muniment.repository.verify import trust_certificate
+
+    if not certificate.is_file():
+        raise UsageError(f"there is no file {certificate}")
+    with Store(store) as opened:
+        name = trust_certificate(opened, certificate.read_bytes())
+    click.echo(f"{safe(str(store))}: trusts {name}")
 
 
 @click.command(epilog=examples("muniment store reindex archive"))

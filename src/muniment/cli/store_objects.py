@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from muniment.repository import Added, Session, Store
     from muniment.repository.ingest import Submission
 
-__all__ = ["add", "byte_count", "get"]
+__all__ = ["add", "byte_count", "get", "show"]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -238,3 +238,24 @@ def _interval(text: str, total: int) -> tuple[int, int]:
     if int(match[1]) >= end or int(match[1]) >= total:
         raise UsageError(f"the range {text} lies outside the {total} bytes")
     return int(match[1]), min(end, total)
+
+
+@click.command(epilog=examples("muniment store show archive urn:example:trees main.tree"))
+@click.argument("store", type=click.Path(path_type=Path), metavar="STORE")
+@click.argument("name")
+@click.argument("table", required=False, metavar="[SCHEMA.TABLE]")
+@click.option("--version", type=click.IntRange(min=1), help="This version, not the latest.")
+@click.option("--rows", type=click.IntRange(min=0), default=20, show_default=True)
+@json_option
+@click.pass_context
+def show(
+    ctx: click.Context, store: Path, name: str, table: str | None, version: int | None, rows: int,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Show a SIARD archive of the store, or the first rows of a table, without unpacking it."""
+    from muniment.cli.show import show_archive
+    from muniment.repository import Store
+
+    with Store(store) as opened:
+        archive: Any = opened.siard(name, version)
+        show_archive(ctx, archive, table, rows, as_json)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muniment.objects.didl import DIDL, didl_document, parse, read_didl
+from muniment.objects.didl import DIDL, didl_document, didl_statement, parse, read_didl
 from muniment.objects.mets import METS, mets_document, read_mets
 from muniment.objects.model import Datastream, DigitalObject, datastream_url
 
 __all__ = [
     "DIDL", "DOCUMENTS", "METS", "Datastream", "DigitalObject", "datastream_url", "didl_document",
-    "mets_document", "read_didl", "read_mets", "read_object",
+    "didl_statement", "mets_document", "read_didl", "read_mets", "read_object",
 ]  # fmt: skip
 
 DOCUMENTS: dict[str, Callable[..., bytes]] = {"didl": didl_document, "mets": mets_document}

@@ -13,7 +13,7 @@ from lxml import etree
 from muniment.errors import FormatError
 from muniment.objects.model import Datastream, DigitalObject, datastream_url, referenced
 
-__all__ = ["DIDL", "didl_document", "read_didl"]
+__all__ = ["DIDL", "didl_document", "didl_statement", "read_didl"]
 
 DIDL = "urn:mpeg:mpeg21:2002:02-DIDL-NS"
 DII = "urn:mpeg:mpeg21:2002:01-DII-NS"
@@ -21,11 +21,10 @@ DIEXT = "http://library.lanl.gov/2005-08/aDORe/DIDLextension/"
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 DC = "http://purl.org/dc/elements/1.1/"
 PREMIS = "http://www.loc.gov/premis/v3"
-XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
 _HEAD = (
     f'<didl:DIDL xmlns:didl="{DIDL}" xmlns:dii="{DII}" xmlns:diext="{DIEXT}" '
-    f'xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}" xmlns:premis="{PREMIS}" xmlns:xsi="{XSI}"'
+    f'xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}" xmlns:premis="{PREMIS}"'
 )
 _STATEMENT = '<didl:Descriptor><didl:Statement mimeType="application/xml; charset=utf-8">'
 _END = "</didl:Statement></didl:Descriptor>"
@@ -46,6 +45,15 @@ def didl_document(thing: DigitalObject, base: str, signatures: bytes = b"") -> b
     body = "".join(_component(stream, thing.facts, base) for stream in thing.streams)
     signed = _STATEMENT.encode() + signatures + _END.encode() if signatures else b""
     return head.encode() + signed + body.encode() + b"</didl:Item></didl:DIDL>"
+
+
+def didl_statement(package: str, created: str, element: bytes) -> bytes:
+    """Return a document that says one thing, in any namespace, about no datastream."""
+    head = (
+        f'<didl:DIDL xmlns:didl="{DIDL}" xmlns:diext="{DIEXT}" DIDLDocumentId={quoteattr(package)} '
+        f'diext:DIDLDocumentCreated="{created}"><didl:Item>{_STATEMENT}'
+    )
+    return head.encode() + element + f"{_END}</didl:Item></didl:DIDL>".encode()
 
 
 def _event(thing: DigitalObject) -> str:
@@ -81,7 +89,7 @@ def premis_object(stream: Datastream, facts: tuple[tuple[str, str], ...]) -> str
         if stream.media_type == "application/x-siard"
     )
     return (
-        '<premis:object xsi:type="premis:file"><premis:objectIdentifier>'
+        "<premis:object><premis:objectIdentifier>"
         "<premis:objectIdentifierType>URI</premis:objectIdentifierType>"
         f"<premis:objectIdentifierValue>{escape(stream.identifier)}</premis:objectIdentifierValue>"
         f"</premis:objectIdentifier>{properties}<premis:objectCharacteristics>"

@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS file (
     name TEXT NOT NULL, sealed INTEGER NOT NULL, base INTEGER NOT NULL, end INTEGER NOT NULL,
     facts TEXT NOT NULL
 );
+CREATE INDEX IF NOT EXISTS file_open ON file (id) WHERE NOT sealed;
 CREATE TABLE IF NOT EXISTS record (
     file INTEGER NOT NULL, number INTEGER NOT NULL, identifier TEXT NOT NULL, date TEXT NOT NULL,
     offset INTEGER NOT NULL, length INTEGER NOT NULL, kind TEXT NOT NULL, sha256 TEXT NOT NULL,
@@ -158,6 +159,16 @@ class Catalogue:
         """Forget a file in which nothing was kept."""
         self._db.execute("DELETE FROM file WHERE id = ?", (file,))
 
+    def drop_file(self, file: int) -> None:
+        """Forget a file and everything in it, which is slow."""
+        for table in ("record", "name", "stream"):
+            self._db.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
+        self.remove_file(file)
+
+    def unsealed(self) -> list[File]:
+        """Return the files that are being written, as far as is known."""
+        return [_file(row) for row in self._db.execute("SELECT * FROM file WHERE NOT sealed")]
+
     def file(self, number: int) -> File:
         """Return a file."""
         row = self._one("SELECT * FROM file WHERE id = ?", (number,))
@@ -203,6 +214,10 @@ class Catalogue:
             (name, kind),
         )
         return [Found(*row) for row in rows]
+
+    def is_named(self, name: str) -> bool:
+        """Whether anything carries a name."""
+        return self._one("SELECT 1 FROM name WHERE name = ? LIMIT 1", (name,)) is not None
 
     def records(
         self, since: str = "", until: str = "9999", kind: str = "", file: int = -1,

@@ -20,6 +20,7 @@ from muniment.arc import ArcFormat, format_of, open_record, read_arc_file
 from muniment.arc.index import is_datastream
 from muniment.errors import DigestMismatch, FormatError, StoreError, UsageError
 from muniment.files import new_file
+from muniment.objects import didl_statement
 from muniment.objects.didl import parse
 from muniment.repository.catalogue import Found
 from muniment.repository.entries import Entry, entry_of, entry_xml, parse_entry
@@ -314,10 +315,12 @@ def _write_receipt(store: Store, incoming: Iterable[_Incoming]) -> None:
         f'size="{each.path.stat().st_size}" sha256="{each.digest}"/>'
         for each in incoming
     )
-    document = f'<mu:receipt xmlns:mu="{STORE}" date="{now()}">{files}</mu:receipt>'.encode()
+    identifier, created = f"urn:uuid:{new_uuid()}", now()
+    element = f'<mu:receipt xmlns:mu="{STORE}" date="{created}">{files}</mu:receipt>'
+    document = didl_statement(identifier, created, element.encode())
     entry = Entry("receipt", hashlib.sha256(document).hexdigest())
     with Session(store) as session:
-        session.add_record(f"urn:uuid:{new_uuid()}", now(), document, entry)
+        session.add_record(identifier, created, document, entry)
 
 
 # Records of any kind

@@ -22,7 +22,7 @@ from muniment.files import new_file
 from muniment.identifiers import parse_pdi
 from muniment.identifiers.formats import token_for
 from muniment.names import Names, NewBinding
-from muniment.objects import Datastream
+from muniment.objects import Datastream, didl_statement
 from muniment.tape.records import STORE
 
 if TYPE_CHECKING:
@@ -73,10 +73,18 @@ def assign(store: Store, series: str, drafts: Sequence[Draft]) -> None:
 def _mint(store: Store, series: str, fresh: dict[str, list[Draft]]) -> None:
     for kind, drafts in fresh.items():
         if drafts:
-            block = store.names.mint(series, len(drafts), kind)
-            for draft, name in zip(drafts, block.texts(), strict=True):
+            for draft, name in zip(drafts, _unused(store, series, len(drafts), kind), strict=True):
                 draft.pdi = name
     fresh.clear()
+
+
+def _unused(store: Store, series: str, count: int, kind: str) -> list[str]:
+    """Mint names that nothing has, not even what was imported from a store of the same series."""
+    names: list[str] = []
+    while len(names) < count:
+        minted = store.names.mint(series, count - len(names), kind).texts()
+        names += [name for name in minted if not store.catalogue.is_named(name.rsplit(".", 2)[0])]
+    return names
 
 
 def _known(store: Store, draft: Draft, latest: dict[str, str]) -> str:
@@ -136,7 +144,7 @@ def bind(store: Store, bindings: Sequence[NewBinding]) -> None:
 # The book on the tapes
 
 
-def names_record(store: Store) -> tuple[bytes, int] | None:
+def names_record(store: Store, package: str, created: str) -> tuple[bytes, int] | None:
     """Return a document with the next lines of the journal, and where it ends; None if none."""
     start = int(store.catalogue.state("names_end") or 0)
     with store.names.turn() as state:
@@ -152,10 +160,17 @@ def names_record(store: Store) -> tuple[bytes, int] | None:
     if _NOT_XML.search(text):
         text, coding = b64encode(data).decode(), ' encoding="base64"'
     document = (
-        f'<mu:names xmlns:mu="{STORE}" from="{start}" to="{start + len(data)}"{coding}>'
+        f'<mu:names xmlns:mu="{STORE}" store="{store.settings.id}" from="{start}" '
+        f'to="{start + len(data)}"{coding}>'
         f"{escape(text)}</mu:names>"
     )
-    return document.encode(), start + len(data)
+    return didl_statement(package, created, document.encode()), start + len(data)
+
+
+def statement(document: bytes, name: str) -> etree._Element:
+    """Return what a document of the store's own says."""
+    found = etree.fromstring(document).find(f".//{{{STORE}}}{name}")
+    return etree.Element(name) if found is None else found
 
 
 def open_names(store: Store) -> Names:
@@ -169,7 +184,9 @@ def restore_names(store: Store) -> None:
     """Write the journal again from the tapes, and add what was bound after its last lines."""
     pieces = []
     for found in store.catalogue.records(kind="names"):
-        root = etree.fromstring(store.read(found))
+        root = statement(store.read(found), "names")
+        if root.get("store") != store.settings.id:
+            continue  # it came with an imported tape
         text = root.text or ""
         data = b64decode(text) if root.get("encoding") == "base64" else text.encode()
         pieces.append((int(root.get("from", "0")), data))

@@ -14,6 +14,7 @@ from muniment.errors import FormatError, StoreError
 from muniment.repository.catalogue import Found, Stream
 from muniment.repository.entries import Entry, parse_entry
 from muniment.repository.naming import bind, bound
+from muniment.repository.reindex import catalogue_arc, catalogue_tape
 from muniment.repository.storage import Growing
 from muniment.tape.exact import read_head
 from muniment.tape.index import build_index as build_tape_index
@@ -30,7 +31,7 @@ __all__ = ["recover", "recover_within"]
 
 def recover(store: Store) -> int:
     """Settle what dead writers left; return how many tapes were."""
-    if not any(place.growing() for place in store.places):
+    if not any(place.growing() for place in store.places) and not store.catalogue.unsealed():
         return 0
     with store.catalogue.change():
         return recover_within(store)
@@ -44,6 +45,7 @@ def recover_within(store: Store) -> int:
         for name in place.growing()
         if (growing := place.resume(name)) is not None
     ]
+    _finish_sealing(store)
     if not dead:
         return 0
     try:
@@ -59,6 +61,19 @@ def recover_within(store: Store) -> int:
         for _, growing in dead:
             growing.close()
     return len(tapes)
+
+
+def _finish_sealing(store: Store) -> None:
+    """Take files in anew that were sealed just before the catalogue could note it."""
+    for file in store.catalogue.unsealed():
+        place = store.places[file.place]
+        if place.is_sealed(file.name):
+            store.catalogue.drop_file(file.id)
+            take_in = catalogue_tape if file.kind == "tape" else catalogue_arc
+            take_in(store, file.place, file.name)
+            place.discard(file.name)
+        elif not place.path(file.name).exists() and file.end <= file.base:
+            store.catalogue.remove_file(file.id)  # it was empty, and is thrown away already
 
 
 def _is_tape(growing: Growing) -> bool:
@@ -91,6 +106,9 @@ class _Tape:
         )
         self._read(number)
         self._growing.cut(self._end)
+        if self._rows:
+            self._growing.write(b"\n")
+            self._end += 1
         fresh = [row for row in self._rows if catalogue.record(row[0].identifier) is None]
         catalogue.add_records(fresh)
         catalogue.set_file(number, base=self._base, end=self._end)
@@ -115,7 +133,7 @@ class _Tape:
                         entry.pdi, entry.size, len(entry.streams), None,
                     )  # fmt: skip
                     self._rows.append((found, entry))
-                    self._end = record.end + 1  # and its line end
+                    self._end = record.end
             except FormatError:
                 return  # the torn end
 

@@ -15,6 +15,7 @@ from muniment.arc.index import is_datastream
 from muniment.errors import StoreError
 from muniment.repository.catalogue import Found, Stream
 from muniment.repository.entries import Entry, entry_of, parse_entry
+from muniment.repository.naming import statement
 from muniment.tape import index as tape_index
 from muniment.tape.document import standalone
 from muniment.tape.index import moment
@@ -175,6 +176,7 @@ def _remember_names(store: Store) -> None:
     """Note up to where the book of names is on the tapes."""
     end = 0
     for found in store.catalogue.records(kind="names"):
-        document = store.read(found)
-        end = max(end, int(document.partition(b' to="')[2].partition(b'"')[0]))
+        root = statement(store.read(found), "names")
+        if root.get("store") == store.settings.id:
+            end = max(end, int(root.get("to", "0")))
     store.catalogue.set_state("names_end", end)

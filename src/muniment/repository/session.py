@@ -262,11 +262,12 @@ class Session:
         """Put what the book of names has learnt since the last time onto the tape."""
         with self.store.catalogue.change():
             self._check_rescued()
-            while (record := names_record(self.store)) is not None:
+            package, created = f"urn:uuid:{new_uuid()}", now()
+            while (record := names_record(self.store, package, created)) is not None:
                 document, end = record
                 digest = hashlib.sha256(document).hexdigest()
-                identifier = f"urn:uuid:{new_uuid()}"
-                self._append([(identifier, now(), document, Entry("names", digest))])
+                self._append([(package, created, document, Entry("names", digest))])
+                package = f"urn:uuid:{new_uuid()}"
                 self.store.catalogue.set_state("names_end", end)
 
     def _seal(self) -> None:

@@ -26,14 +26,23 @@ from signxml.exceptions import InvalidInput, SignXMLException
 from muniment.errors import UsageError
 from muniment.files import new_file
 from muniment.objects import Datastream, datastream_url
+from muniment.tape.records import STORE
 
-__all__ = ["Signer", "check_detached", "check_enveloped", "new_key", "trusted"]
+__all__ = [
+    "PLACEHOLDER",
+    "Signer",
+    "check_detached",
+    "check_enveloped",
+    "fingerprint",
+    "new_key",
+    "trusted",
+]
 
 DSIG = "http://www.w3.org/2000/09/xmldsig#"
 _C14N = "http://www.w3.org/2001/10/xml-exc-c14n#"
 _SHA256 = "http://www.w3.org/2001/04/xmlenc#sha256"
 _RSA = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
-_PLACEHOLDER = f'<ds:Signature xmlns:ds="{DSIG}" Id="placeholder"></ds:Signature>'
+PLACEHOLDER = f'<ds:Signature xmlns:ds="{DSIG}" Id="placeholder"></ds:Signature>'
 _YEARS = 100
 
 
@@ -51,7 +60,6 @@ class Signer:
         self._key = key
         self.certificate = _certificate(pem, key)
         der = self.certificate.public_bytes(serialization.Encoding.DER)
-        self.fingerprint = hashlib.sha256(der).hexdigest()
         self._der = base64.b64encode(der).decode()
 
     def pem(self) -> bytes:
@@ -67,7 +75,7 @@ class Signer:
             for stream in streams
         )
         if not references:
-            return _PLACEHOLDER.encode()
+            return _wrapped(PLACEHOLDER)
         signed_info = (
             f'<ds:SignedInfo xmlns:ds="{DSIG}">'
             f'<ds:CanonicalizationMethod Algorithm="{_C14N}"></ds:CanonicalizationMethod>'
@@ -82,7 +90,7 @@ class Signer:
             "<ds:KeyInfo><ds:X509Data><ds:X509Certificate>"
             f"{self._der}</ds:X509Certificate></ds:X509Data></ds:KeyInfo></ds:Signature>"
         )
-        return (_PLACEHOLDER + signature).encode()
+        return _wrapped(PLACEHOLDER + signature)
 
     def enveloped(self, document: bytes) -> bytes:
         """Return a document with its signature, where the placeholder stood or at its end."""
@@ -95,19 +103,27 @@ class Signer:
 def check_enveloped(document: bytes, trust: Iterable[x509.Certificate]) -> str:
     """Return what is wrong with a record's signature, "" if nothing is."""
     root = etree.fromstring(document)
-    problem = "its signature was made with a key that is not trusted"
-    for certificate in trust:
-        config = SignatureConfiguration(location=".//", expect_references=1)
-        try:
-            XMLVerifier().verify(root, x509_cert=certificate, expect_config=config)
-        except (InvalidInput, SignXMLException, ValueError) as error:
-            text = str(error)
-            if "match" in text.lower() and "cert" in text.lower():
-                continue
-            problem = f"its signature does not hold: {text}"
-        else:
-            return ""
-    return problem
+    if any(not _fault(root, certificate) for certificate in trust):
+        return ""
+    own = root.findtext(f".//{{{DSIG}}}X509Certificate")
+    try:
+        certificate = x509.load_der_x509_certificate(base64.b64decode(own or ""))
+    except ValueError:
+        return "its signature names no certificate that can be read"
+    if fault := _fault(root, certificate):
+        return f"its signature does not hold: {fault}"
+    name = certificate.fingerprint(hashes.SHA256()).hex()
+    return f"it was signed with a key that this store does not trust ({name})"
+
+
+def _fault(root: etree._Element, certificate: x509.Certificate) -> str:
+    """Return why a signature does not hold with a certificate."""
+    config = SignatureConfiguration(location=".//", expect_references=1)
+    try:
+        XMLVerifier().verify(root, x509_cert=certificate, expect_config=config)
+    except (InvalidInput, SignXMLException, ValueError) as error:
+        return str(error).strip(" :") or type(error).__name__
+    return ""
 
 
 def check_detached(
@@ -166,6 +182,14 @@ def new_key(path: Path) -> None:
         stream.write(_self_signed(key).public_bytes(serialization.Encoding.PEM))
 
 
+def fingerprint(pem: bytes) -> str:
+    """Return the SHA-256 of a certificate, in hex."""
+    try:
+        return x509.load_pem_x509_certificate(pem).fingerprint(hashes.SHA256()).hex()
+    except ValueError as error:
+        raise UsageError(f"this is no certificate in PEM: {error}") from None
+
+
 def trusted(folder: Path) -> list[x509.Certificate]:
     """Return the certificates that a store trusts."""
     if not folder.is_dir():
@@ -213,6 +237,11 @@ def _read(path: Path) -> bytes:
 
 def _canonical(text: str) -> bytes:
     return bytes(etree.tostring(etree.fromstring(text), method="c14n", exclusive=True))
+
+
+def _wrapped(signatures: str) -> bytes:
+    """One element, since a statement in DIDL may hold no more."""
+    return f'<mu:signatures xmlns:mu="{STORE}">{signatures}</mu:signatures>'.encode()
 
 
 def _b64(digest: str) -> str:

@@ -48,6 +48,14 @@ class Place:
         sealed = self.root / name
         return sealed if sealed.exists() else self.root / _GROWING / name
 
+    def is_sealed(self, name: str) -> bool:
+        """Whether a file is complete and in its place."""
+        return (self.root / name).exists()
+
+    def discard(self, name: str) -> None:
+        """Remove what is left of a file that is sealed."""
+        (self.root / _GROWING / name).unlink(missing_ok=True)
+
     def size(self, name: str) -> int:
         """How many bytes a file has."""
         return self.path(name).stat().st_size

@@ -94,8 +94,9 @@ class Store:
     def close(self) -> None:
         """Let go of all files."""
         self.forget()
-        if "names" in self.__dict__:
-            self.names.close()
+        names = self.__dict__.pop("names", None)
+        if names is not None:
+            names.close()
         self.catalogue.close()
 
     @cached_property
@@ -166,14 +167,18 @@ class Store:
 
     def head(self, number: int) -> TapeHead:
         """Return what a tape says of itself."""
-        if number not in self._heads:
-            file, stream = self.file(number)
+        if number in self._heads:
+            return self._heads[number]
+        file, stream = self.file(number)
+        try:
             stream.seek(0)
             head = read_head(stream, file.name)
+        finally:
             if not file.sealed:
-                return head
+                stream.close()
+        if file.sealed:
             self._heads[number] = head
-        return self._heads[number]
+        return head
 
     # Records
 
@@ -212,7 +217,8 @@ class Store:
     def document(self, found: Found) -> bytes:
         """Return a record as a document of its own."""
         data = self.read(found)
-        if self.file(found.file)[0].facts.get("own"):
+        known = self._handles.get(found.file)
+        if (known[0] if known else self.catalogue.file(found.file)).facts.get("own"):
             return data
         namespaces = tuple((a, b) for a, b in json.loads(found.namespaces or "[]"))
         return standalone(data, self.head(found.file), namespaces)
@@ -245,6 +251,16 @@ class Store:
         stream = self.stream(identifier)
         file = self.catalogue.file(stream.file)
         return StoredFile(self.path(file), stream.record, name or identifier)
+
+    def siard(self, name: str, version: int | None = None) -> StoredFile:
+        """Return the SIARD archive of an object, to be read in place."""
+        if self.catalogue.stream(name) is not None and version is None:
+            return self.stored_file(name)
+        found = self.find(name, version)
+        for stream in self.object(found).streams:
+            if stream.media_type == "application/x-siard":
+                return self.stored_file(stream.identifier, f"{found.pdi or name}: {stream.path}")
+        raise NotFound(f"{name} is not a SIARD archive")
 
     def extract(self, found: Found, folder: Path) -> list[Path]:
         """Write the files of an object into a folder as they were added, each proved."""

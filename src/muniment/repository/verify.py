@@ -22,13 +22,21 @@ from lxml import etree
 from muniment.arc import ArcRecord, open_record, read_arc_file
 from muniment.arc.index import is_datastream
 from muniment.errors import FormatError, MunimentError
-from muniment.objects import Datastream, read_object
+from muniment.objects import Datastream, didl_statement, read_object
 from muniment.objects.model import referenced
 from muniment.repository.catalogue import File, Found
 from muniment.repository.entries import Entry, parse_entry
 from muniment.repository.session import Session
 from muniment.repository.settings import new_uuid, now
-from muniment.repository.signatures import DSIG, Signer, check_detached, check_enveloped, new_key
+from muniment.repository.signatures import (
+    DSIG,
+    PLACEHOLDER,
+    Signer,
+    check_detached,
+    check_enveloped,
+    fingerprint,
+    new_key,
+)
 from muniment.repository.signatures import trusted as trusted_keys
 from muniment.tape.document import standalone
 from muniment.tape.exact import read_exactly, read_head
@@ -39,7 +47,7 @@ if TYPE_CHECKING:
 
     from muniment.repository.store import Store
 
-__all__ = ["Report", "logs", "store_key", "trust", "verify"]
+__all__ = ["Report", "logs", "store_key", "trust", "trust_certificate", "verify"]
 
 _CHUNK = 1 << 20
 _STATE = "verify.db"
@@ -109,11 +117,18 @@ def store_key(store: Store) -> Signer:
 
 def trust(store: Store, signer: Signer) -> None:
     """Let the store trust a key from now on."""
+    trust_certificate(store, signer.pem())
+
+
+def trust_certificate(store: Store, pem: bytes) -> str:
+    """Let the store trust what is signed with a certificate; return its fingerprint."""
+    name = fingerprint(pem)
     folder = store.folder / "trust"
     folder.mkdir(exist_ok=True)
-    path = folder / f"{signer.fingerprint}.pem"
+    path = folder / f"{name}.pem"
     if not path.exists():
-        path.write_bytes(signer.pem())
+        path.write_bytes(pem)
+    return name
 
 
 class _Check:
@@ -375,17 +390,17 @@ def _write_log(store: Store, report: Report, signer: Signer) -> str:
         f"<mu:problem place={quoteattr(place)}>{escape(words)}</mu:problem>"
         for place, words in report.problems
     )
-    document = (
+    identifier, created = f"urn:uuid:{new_uuid()}", now()
+    element = (
         f'<mu:verification xmlns:mu="{STORE}" scope={quoteattr(report.scope)} '
         f'started="{report.started}" finished="{now()}" files="{report.files}" '
         f'records="{report.records}" datastreams="{report.datastreams}" '
-        f'problems="{len(report.problems)}">{files}{problems}</mu:verification>'
+        f'problems="{len(report.problems)}">{files}{problems}{PLACEHOLDER}</mu:verification>'
     )
-    signed = signer.enveloped(document.encode())
-    identifier = f"urn:uuid:{new_uuid()}"
+    signed = signer.enveloped(didl_statement(identifier, created, element.encode()))
     entry = Entry("verification", hashlib.sha256(signed).hexdigest())
     with Session(store) as session:
-        session.add_record(identifier, now(), signed, entry)
+        session.add_record(identifier, created, signed, entry)
     return identifier
 
 

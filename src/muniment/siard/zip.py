@@ -243,7 +243,7 @@ class ZipReader:
         if path.exists() and not path.is_file():
             raise SiardError(f"{path} is not a file")
         try:
-            with ZipFile(path) as directory:
+            with path.open("rb") as stream, ZipFile(stream) as directory:
                 entries = directory.infolist()
                 self._members = {info.filename: info for info in entries}
         except (BadZipFile, struct.error, ValueError, NotImplementedError) as error:
