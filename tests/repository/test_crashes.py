@@ -62,7 +62,7 @@ def test_killed_writers_lose_nothing_that_was_acknowledged(tmp_path: Path) -> No
     Store.create(folder).close()
     chance = random.Random(7)
     acknowledged: list[tuple[str, str, str]] = []
-    rounds = 300
+    rounds = 200
     for round_ in range(rounds):
         wait = chance.choice([0, 0, 1, 3, 7])
         acknowledged += _killed(folder, f"r{round_}", wait, chance.uniform(0, 0.03))
