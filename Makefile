@@ -10,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 # The command that shows a tool is there, and the distribution's package that brings it.
-TOOLS := xmllint:libxml2-utils unzip:unzip sqlite3:sqlite3
+TOOLS := xmllint:libxml2-utils xmlsec1:xmlsec1 unzip:unzip sqlite3:sqlite3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench docs clean tools

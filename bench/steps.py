@@ -14,6 +14,7 @@ import micro
 from data import Shop, make_shop
 from measure import Command, Failed, Timing, muniment, rounds, run, shell
 from report import Result
+from store_steps import STORE_STEPS
 
 __all__ = ["STEPS", "Bench", "run_steps"]
 
@@ -29,7 +30,7 @@ class Bench:
     def __init__(self, data: Path, work: Path, rows: int, count: int) -> None:
         self.large, self.small = rows, max(rows // 10, 1)
         self.timings: list[tuple[int, Timing]] = []
-        self._work, self._count = work, count
+        self.data, self._work, self._count = data, work, count
         self.shop: Callable[[int], Shop] = cache(lambda rows: _announced_shop(data, rows))
         self.leaving = cache(self._leaving)
         self.returning = cache(self._returning)
@@ -194,6 +195,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "parse": _parse,
     "scale": _scale,
     "compression": _compression,
+    **STORE_STEPS,
 }
 
 

@@ -147,9 +147,12 @@ def _submissions(
 def _unchanged(opened: Store, submission: Submission) -> Added | None:
     """Return the latest version if content that is known has not changed at all."""
     from muniment.repository.ingest import same_as
+    from muniment.repository.naming import is_pdi
     from muniment.repository.session import Added
 
     for name in submission.contents:
+        if not opened.catalogue.is_named(name) and not is_pdi(name):
+            continue
         for found in opened.versions(name)[-1:]:
             if same_as(submission, opened.object(found)):
                 return Added(

@@ -207,13 +207,12 @@ class Catalogue:
 
     def named(self, name: str, kind: str = "") -> list[Found]:
         """Return the records that carry a name, oldest first."""
-        columns = ", ".join(f"r.{column.strip()}" for column in _RECORD.split(","))
-        rows = self._db.execute(
-            f"SELECT {columns} FROM name n JOIN record r USING (file, number) "
-            "WHERE n.name = ? AND ? IN ('', n.kind) GROUP BY r.identifier ORDER BY r.date, 1, 2",
-            (name, kind),
-        )
-        return [Found(*row) for row in rows]
+        question = "SELECT DISTINCT file, number FROM name WHERE name = ? AND ? IN ('', kind)"
+        places = self._db.execute(question, (name, kind)).fetchall()
+        question = f"SELECT {_RECORD} FROM record WHERE file = ? AND number = ?"
+        rows = [self._one(question, place) for place in places]
+        found = {row[2]: Found(*row) for row in rows if row is not None}
+        return sorted(found.values(), key=lambda each: (each.date, each.file, each.number))
 
     def is_named(self, name: str) -> bool:
         """Whether anything carries a name."""

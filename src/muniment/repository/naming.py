@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -56,17 +56,17 @@ def assign(store: Store, series: str, drafts: Sequence[Draft]) -> None:
     """Give each draft its PDI: the next version of known content, or a new one."""
     latest: dict[str, str] = {}
     fresh: dict[str, list[Draft]] = defaultdict(list)
+    counts = Counter(name for draft in drafts for name in draft.contents)
     for draft in drafts:
         known = _known(store, draft, latest)
         if known:
             draft.pdi = _next_version(store, known, media_type(draft.streams))
         else:
             fresh[media_type(draft.streams)].append(draft)
-            if draft.contents:  # a second one in this group must wait for the name of the first
-                _mint(store, series, fresh)
-        for name in draft.contents:
-            if draft.pdi:
-                latest[name] = draft.pdi
+        repeated = [name for name in draft.contents if counts[name] > 1]
+        if repeated:  # the second one in this group must know the name of the first
+            _mint(store, series, fresh)
+            latest.update(dict.fromkeys(repeated, draft.pdi))
     _mint(store, series, fresh)
 
 
@@ -100,6 +100,8 @@ def _known(store: Store, draft: Draft, latest: dict[str, str]) -> str:
             pdi = latest.get(str(parse_pdi(name).generic), versions[-1].pdi)
             latest[str(parse_pdi(name).generic)] = _raised(pdi)
             return pdi
+        if not store.catalogue.is_named(name):
+            continue
         found = [each for each in store.catalogue.named(name, "content") if each.pdi]
         if found:
             return max((each.pdi for each in found), key=lambda pdi: _version(pdi))
