@@ -2,7 +2,7 @@
 # test   lint, types, and every test                   (and the tools the tests look through)
 # lint   ruff and mypy alone
 # bench  measure, and write docs/benchmarks.md
-# docs   run every command of the README again and write its output there
+# docs   run every command of the README again and write its output there; write docs/types.md
 # clean  remove what the above made
 
 PYTHON ?= python3
@@ -10,7 +10,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 # The command that shows a tool is there, and the distribution's package that brings it.
-TOOLS := xmllint:libxml2-utils xmlsec1:xmlsec1 unzip:unzip sqlite3:sqlite3
+TOOLS := xmllint:libxml2-utils xmlsec1:xmlsec1 unzip:unzip sqlite3:sqlite3 pg_ctlcluster:postgresql /usr/sbin/sshd:openssh-server mdb-ver:mdbtools /usr/sbin/firebird:firebird3.0-server
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench docs clean tools
@@ -34,6 +34,7 @@ bench: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python tests/cli/transcripts.py README.md
+	$(BIN)/python tests/databases/type_tables.py docs/types.md
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

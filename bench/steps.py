@@ -11,6 +11,7 @@ from textwrap import shorten
 from urllib.parse import quote
 
 import micro
+import postgresql
 from data import Shop, make_shop
 from measure import Command, Failed, Timing, muniment, rounds, run, shell
 from report import Result
@@ -30,7 +31,9 @@ class Bench:
     def __init__(self, data: Path, work: Path, rows: int, count: int) -> None:
         self.large, self.small = rows, max(rows // 10, 1)
         self.timings: list[tuple[int, Timing]] = []
-        self.data, self._work, self._count = data, work, count
+        self.data = data
+        self.folder = self._work = work
+        self._count = count
         self.shop: Callable[[int], Shop] = cache(lambda rows: _announced_shop(data, rows))
         self.leaving = cache(self._leaving)
         self.returning = cache(self._returning)
@@ -149,6 +152,28 @@ def _duckdb_restore(bench: Bench) -> Iterator[Result]:
     bench.prove(archive, target)
 
 
+def _postgresql(bench: Bench) -> Iterator[Result]:
+    both: list[dict[str, Timing]] = []
+    sizes = bench.small, bench.large
+    for rows in sizes:
+        with postgresql.running_shop(bench.shop(rows), bench.folder) as shop:
+            timings = bench.timed(rows, shop.leaving())
+            both.append({**timings, **bench.timed(rows, shop.returning())})
+            bench.prove(shop.archive, shop.restored)
+    pg, large = postgresql, both[1]
+    yield _against("PostgreSQL → SIARD", large[pg.ARCHIVE], large[pg.DUMP], 0.45)
+    yield _against("the same, strong", large[pg.STRONG], large[pg.DUMP], 0.7)
+    quick = large[pg.ARCHIVE].seconds / large[pg.QUICK_DUMP].seconds
+    seconds = f"{large[pg.ARCHIVE].seconds:.2f} s"
+    yield Result("PostgreSQL → SIARD", seconds, yardstick=pg.QUICK_DUMP, ratio=quick)
+    yield _against("SIARD → PostgreSQL", large[pg.RESTORE], large[pg.LOAD], 1.4)
+    yield _against("compare PostgreSQL with SIARD", large[pg.COMPARE], large[pg.ARCHIVE], 1.5)
+    for name in (pg.ARCHIVE, pg.RESTORE, pg.COMPARE):
+        yield _time_per_row(name, sizes, (both[0][name], both[1][name]))
+    for name in (pg.ARCHIVE, pg.RESTORE, pg.COMPARE):
+        yield _peak_memory(name, sizes, (both[0][name], both[1][name]))
+
+
 def _serialise(bench: Bench) -> Iterator[Result]:
     speed = micro.serialise(url("sqlite", bench.shop(bench.large).sqlite))
     yield _speed("batches → row XML, one core", speed, SERIALISED)
@@ -191,6 +216,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "restore": _restore,
     "duckdb-archive": _duckdb_archive,
     "duckdb-restore": _duckdb_restore,
+    "postgresql": _postgresql,
     "serialise": _serialise,
     "parse": _parse,
     "scale": _scale,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
+
+from servers.postgresql import Cluster, private_postgresql
 
 SAMPLES = Path(__file__).resolve().parents[2] / "shared" / "samples"
 
@@ -16,6 +19,22 @@ def samples() -> Path:
     if not SAMPLES.is_dir():
         pytest.skip("the corpora of real archives are not beside the project")
     return SAMPLES
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Cluster]:
+    """A private PostgreSQL server; each process that runs tests has its own."""
+    with private_postgresql() as cluster:
+        yield cluster
+
+
+@pytest.fixture(autouse=True, scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Indexes of the tests lie in a folder of their own."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUNIMENT_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture

@@ -325,7 +325,8 @@ def test_replacing_loses_nothing_that_is_not_replaced(shop: Path, tmp_path: Path
     [
         ("sqlite:///missing.db", DatabaseError, "there is no SQLite database"),
         ("oracle://x/y", UsageError, "not a database URL"),
-        ("postgresql://me:secret@h/d", UsageError, "not a database URL"),
+        ("nosuch://me:secret@h/d", UsageError, "not a database URL"),
+        ("postgresql://me:secret@127.0.0.1:1/d", DatabaseError, "nobody answers"),
         ("sqlite:x", UsageError, "not a database URL"),
         ("sqlite://x", UsageError, "sqlite:///file"),
     ],
@@ -390,7 +391,9 @@ def test_hostile_definitions_do_nothing_but_define(shop: Path, tmp_path: Path) -
         for info, data in files.items():
             package.writestr(info, data.replace(b"CREATE INDEX sale_item ON sale (item)", attack))
     report = restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
-    assert any("left out" in note for note in report.notes)
+    (index,) = report.left_out
+    assert (index.kind, index.name) == ("index", "of sale") and "ATTACH" in (index.sql or "")
+    assert report.left_out_file == tmp_path / "back.db.left-out.sql"
     assert not victim.exists()
 
 

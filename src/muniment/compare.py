@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from muniment import databases
+from muniment.databases.tunnel import tunnelled
 from muniment.definitions import Difference, compare_definitions, matched_tables
 from muniment.errors import Unfit, UsageError, WorkerDied
 from muniment.normal import Normal, normal_forms
@@ -82,6 +83,8 @@ def compare(
     *,
     jobs: int = 0,
     ordered: bool | None = None,
+    statement_timeout: float | None = None,
+    ssh: str | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Comparison:
     """Compare two databases or SIARD files, in any combination.
@@ -89,9 +92,13 @@ def compare(
     ``ordered`` digests (siard-digest-1) take about as long as all the rest; None means only where
     the smaller side is so small that nobody will notice.
     """
+    servers = [name for name in (a, b) if databases.is_url(name) and not databases.file_of(name)]
+    if ssh and not servers:
+        raise UsageError("--ssh is for database servers; neither side is one")
+    open_side = partial(_open, statement_timeout=statement_timeout, ssh=ssh)
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
-        return _turned(_compare(b, a, jobs, ordered, progress))
-    return _compare(a, b, jobs, ordered, progress)
+        return _turned(_compare(b, a, open_side, jobs, ordered, progress))
+    return _compare(a, b, open_side, jobs, ordered, progress)
 
 
 def _turned(found: Comparison) -> Comparison:
@@ -105,10 +112,15 @@ def _turned(found: Comparison) -> Comparison:
 
 
 def _compare(
-    a: str, b: str, jobs: int, ordered: bool | None, progress: Callable[[Progress], None]
+    a: str,
+    b: str,
+    open_side: Callable[[str], Any],
+    jobs: int,
+    ordered: bool | None,
+    progress: Callable[[Progress], None],
 ) -> Comparison:
     with ExitStack() as stack:
-        left, right = (stack.enter_context(_open(name)) for name in (a, b))
+        left, right = (stack.enter_context(open_side(name)) for name in (a, b))
         first, second = left.describe(), right.describe()
         size = min(left.size(), right.size())
         ordered = size < _WORTH_A_PROCESS if ordered is None else ordered
@@ -139,14 +151,22 @@ def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableCom
     return TableComparison(schema.name, table.name, (rows, None), (None, None), (None, None), False)
 
 
-def _open(name: str) -> Any:
-    if databases.is_url(name):
-        return databases.open_source(name)
-    if not Path(name).exists():
-        raise UsageError(
-            f"there is no {name}; name a database by its URL or a SIARD file by its path"
-        )
-    return open_siard(Path(name))
+@contextmanager
+def _open(name: str, statement_timeout: float | None, ssh: str | None) -> Iterator[Any]:
+    if not databases.is_url(name):
+        if not Path(name).exists():
+            raise UsageError(
+                f"there is no {name}; name a database by its URL or a SIARD file by its path"
+            )
+        with open_siard(Path(name)) as archive:
+            yield archive
+        return
+    through = None if databases.file_of(name) else ssh
+    with (
+        tunnelled(name, through) as place,
+        databases.open_source(place, statement_timeout=statement_timeout) as source,
+    ):
+        yield source
 
 
 class _TableComparer:

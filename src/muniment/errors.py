@@ -16,6 +16,8 @@ MunimentError
 ├── IdentifierError        a name breaks its syntax, or the rules of its namespace
 ├── NameRefused            a name may not be given, bound or changed as was asked
 ├── FragmentError          a part of a document cannot be had
+├── QueryError             a query cannot be answered
+│   └── QueryTimeout       it took longer than it may
 └── NotFound
 
 Each reads as a sentence that says what is wrong and what to do. Errors become exit codes only in
@@ -163,6 +165,23 @@ class FragmentError(MunimentError):
     def __init__(self, message: str, status: int = 404, code: str = "E_FRAG_OUT_OF_RANGE") -> None:
         self.status, self.code = status, code
         super().__init__(message)
+
+
+class QueryError(MunimentError):
+    """A query cannot be answered."""
+
+
+class QueryTimeout(QueryError):
+    """A query took longer than it may."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(
+            f"the query was stopped after {seconds:g} seconds; ask for less, or allow more time"
+        )
+
+    def __reduce__(self) -> tuple[type[QueryTimeout], tuple[float]]:
+        return QueryTimeout, (self.seconds,)
 
 
 class NotFound(MunimentError):

@@ -6,26 +6,29 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
 
 from muniment import databases
+from muniment.databases.tunnel import tunnelled
 from muniment.errors import DamagedSource, Unfit, UsageError
-from muniment.files import refuse_existing
-from muniment.siard import create_siard, open_siard
+from muniment.files import new_file, refuse_existing
+from muniment.siard import create_siard, open_journal, open_siard
 from muniment.sql.batch import Batch
-from muniment.sql.model import Database, MessageDigest, Schema, Table
-from muniment.sql.original import split_original
+from muniment.sql.leftout import LeftOut, format_left_out
+from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
+from muniment.sql.original import join_original, split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Encoder, Piece, Source, Target
+from muniment.sql.types import NamedType, Type
 from muniment.workers import Task, Workers, default_jobs, start_workers
 
 __all__ = [
     "ArchiveOptions", "Description", "Progress", "Report", "TableResult", "archive", "copy",
-    "restore",
+    "restore", "without_originals",
 ]  # fmt: skip
 
 _WORTH_WORKERS = 24 << 20  # bytes; below that, starting processes takes longer than the work
@@ -61,6 +64,8 @@ class Report:
     seconds: float
     bytes: int
     digests: tuple[MessageDigest, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()  # what a restored database lacks
+    left_out_file: Path | None = None  # the SQL of that
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,9 @@ class ArchiveOptions:
     digests: tuple[str, ...] = ("SHA-256",)
     compression: str = "fast"  # or "strong", "none"
     jobs: int = 0  # 0: one per core
+    statement_timeout: float | None = None  # seconds, for products that have one
+    ssh: str | None = None  # user@host[:port] of a server that leads to the database
+    resume: bool = False  # keep complete tables if the work is interrupted, and go on from there
     description: Description = field(default_factory=Description)
 
 
@@ -112,18 +120,56 @@ def archive(
         raise UsageError(f"{path}: the name of a SIARD file ends with .siard (G_4.1-5)")
     refuse_existing(path)
     started = time.monotonic()
-    day = _day(options.description.archival_date)
     limit = _NO_LIMIT if options.lobs == "inline" else options.lob_threshold
     with ExitStack() as stack:
-        source = stack.enter_context(databases.open_source(url, selection, inline_limit=limit))
-        target = stack.enter_context(
-            create_siard(path, day, compression=options.compression, digests=options.digests)
+        journal = None
+        if options.resume:
+            request = _request(url, selection or Selection(), options)
+            journal = stack.enter_context(open_journal(path, request))
+        day = _day((journal and journal.day) or options.description.archival_date)
+        source = stack.enter_context(
+            databases.open_source(
+                stack.enter_context(tunnelled(url, options.ssh)),
+                selection,
+                inline_limit=limit,
+                statement_timeout=options.statement_timeout,
+            )
         )
+        target = stack.enter_context(
+            create_siard(
+                path,
+                day,
+                compression=options.compression,
+                digests=options.digests,
+                journal=journal,
+            )
+        )
+        if journal:
+            journal.token = getattr(source, "snapshot_token", lambda: None)()
         database = described(_stamped(source.describe(), day), options.description)
+        if options.ssh:  # what the source was given leads through this machine
+            database = replace(database, connection=databases.redact(url))
         counts = copy(source, target, database, options.jobs, progress)
         written, digests = target.bytes_written, target.digests
         notes = (*_notes(source), *target.notes)
     return _report(counts, notes, started, written, digests)
+
+
+def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[str, Any]:
+    """What has to be the same for a run to go on with what an earlier one left.
+
+    Which columns are text is part of the definitions; those of complete tables have to be the same.
+    """
+    chosen = asdict(replace(selection, tables=(), exclude=(), schemas=(), as_text=()))
+    return {
+        "database": databases.redact(url),
+        "archival_date": options.description.archival_date,
+        "lobs": options.lobs,
+        "lob_threshold": options.lob_threshold,
+        "digests": list(options.digests),
+        "compression": options.compression,
+        "selection": {name: str(value) for name, value in chosen.items() if value},
+    }
 
 
 def restore(
@@ -134,21 +180,78 @@ def restore(
     schema_map: Mapping[str, str] | None = None,
     constraints: bool = True,
     replace: bool = False,
+    original_types: bool | None = None,
+    left_out: Path | None = None,
+    resume: bool = False,
+    ssh: str | None = None,
     jobs: int = 0,
     progress: Watch = _quiet,
 ) -> Report:
-    """Restore a SIARD file into the new database at ``url``."""
+    """Restore a SIARD file into the new database at ``url``.
+
+    With ``original_types`` a database comes back with the types and definitions of its product;
+    None means wherever the target is of that product. What could not be made is written as SQL to
+    ``left_out``, which must not exist; None means beside a new database file, or else here.
+    """
     started = time.monotonic()
-    with open_siard(path) as source, databases.open_target(url, replace=replace) as target:
+    if left_out is not None:
+        refuse_existing(left_out)
+    with (
+        open_siard(path) as source,
+        tunnelled(url, ssh) as place,
+        databases.open_target(place, replace=replace, resume=resume) as target,
+    ):
         store: Source = source
         database = _chosen(source.describe(), tables)
+        if original_types is False:
+            database = without_originals(database)
+        elif original_types:
+            _refuse_other_product(database, url)
         if not constraints:
             database = _without_constraints(database)
         if schema_map:
             database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
-        notes = (*source.changed(), *getattr(target, "notes", ()))
-    return _report(counts, notes, started, 0, ())
+        notes = [*source.changed(), *_notes(target)]
+    report = _report(counts, notes, started, 0, ())
+    missing = tuple(getattr(target, "left_out", ()))
+    file = left_out or _place_of_left_out(path, url)
+    return _with_left_out(report, missing, file, path, database.database_product)
+
+
+def _place_of_left_out(path: Path, url: str) -> Path:
+    """A free name for the SQL of what was left out: beside a database file, else in this folder."""
+    file = databases.file_of(url)
+    folder, stem = (Path(), path.stem) if file is None else (file.parent, file.name)
+    numbers = chain(("",), (f"-{number}" for number in count(2)))
+    places = (folder / f"{stem}.left-out{number}.sql" for number in numbers)
+    return next(place for place in places if not place.exists())
+
+
+def _with_left_out(
+    report: Report, missing: tuple[LeftOut, ...], file: Path, path: Path, product: str | None
+) -> Report:
+    if not missing:
+        return report
+    report = replace(report, left_out=missing)
+    try:
+        with new_file(file) as stream:
+            text = format_left_out(missing, path.name, product)
+            stream.write(text.encode("utf-8", "backslashreplace"))
+    except (OSError, UsageError) as error:  # the database is complete; that must not be undone
+        note = f"the SQL of what was left out could not be written to {file}: {error}"
+        return replace(report, notes=(*report.notes, note))
+    return replace(report, left_out_file=file)
+
+
+def _refuse_other_product(database: Database, url: str) -> None:
+    product, known = databases.product_of(url), database.database_product
+    names = product.lower().split(" and ")  # one module may be for several
+    if not (known or "").lower().startswith(tuple(names)):
+        raise UsageError(
+            f"the archive comes from {known or 'an unknown product'}; {product} does not have its "
+            "original types: leave out --original-types"
+        )
 
 
 def copy(
@@ -161,22 +264,28 @@ def copy(
     if source.size() < _WORTH_WORKERS:
         wanted = 1
     unchanged = getattr(source, "unchanged", lambda: True)
+    completed: Callable[..., Table | None] = getattr(target, "completed", lambda *_: None)
+    keep: Callable[..., None] = getattr(target, "keep", lambda *_: None)
     with start_workers(source, wanted, unchanged) as workers:
         for schema, table in database.tables():
-            work = _TableCopy(source, target, workers, schema, progress)
-            expected = table.rows
-            table, rows = work.run(table)
-            _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
-            database = _with_table(database, schema, replace(table, rows=rows))
-            counts[schema.name, table.name] = rows
+            done = completed(schema, table)
+            if done is None:
+                work = _TableCopy(source, target, workers, schema, progress)
+                expected = table.rows
+                table, rows = work.run(table)
+                _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
+                done = replace(table, rows=rows)
+                keep(schema, done)
+            database = _with_table(database, schema, done)
+            counts[schema.name, done.name] = done.rows
     target.finish(database)
     return counts
 
 
 def _refuse_lost_rows(source: Source, schema: Schema, table: Table, rows: int) -> None:
     """Stop if a source that can count has other rows than those that were read."""
-    count = getattr(source, "count", None)
-    counted = count(schema, table, rows) if count else None
+    count_again = getattr(source, "count", None)
+    counted = count_again(schema, table, rows) if count_again else None
     if counted is not None and counted != rows:
         raise DamagedSource(f"{schema.name}.{table.name}", rows, counted)
 
@@ -253,6 +362,8 @@ def described(database: Database, words: Description) -> Database:
         )
         if (value := getattr(words, name)) is not None
     }
+    if "description" in given:
+        given["description"] = _reworded(given["description"], database.description)
     schemas = tuple(_described_schema(schema, words) for schema in database.schemas)
     _refuse_unknown(database, words)
     return replace(database, schemas=schemas, **given)
@@ -272,8 +383,16 @@ def _described_schema(schema: Schema, words: Description) -> Schema:
             text = f"{text}\n\n{table.description}" if table.description else text
             table = replace(table, description=text)
         tables.append(replace(table, columns=columns))
-    text = words.schemas.get(schema.name) or schema.description
+    text = schema.description
+    if schema.name in words.schemas:
+        text = _reworded(words.schemas[schema.name], text)
     return replace(schema, tables=tuple(tables), description=text)
+
+
+def _reworded(text: str, old: str | None) -> str:
+    """Return new words with the original definitions that stood behind the old ones."""
+    _, original = split_original(old)
+    return join_original(text, original) if original else text
 
 
 def _refuse_unknown(database: Database, words: Description) -> None:
@@ -338,6 +457,33 @@ def _chosen(database: Database, tables: tuple[str, ...]) -> Database:
     return selection.prune(database)
 
 
+def without_originals(database: Database) -> Database:
+    """Return the database as SQL:2008 alone describes it, without its product's own words."""
+
+    def plain_type(user_type: UserType) -> UserType:
+        attributes = tuple(replace(a, type_original=None) for a in user_type.attributes)
+        text = split_original(user_type.description)[0]
+        return replace(user_type, attributes=attributes, description=text)
+
+    def plain(table: Table) -> Table:
+        columns = tuple(replace(c, type_original=None) for c in table.columns)
+        return replace(table, columns=columns, description=split_original(table.description)[0])
+
+    def plain_schema(schema: Schema) -> Schema:
+        return replace(
+            schema,
+            description=split_original(schema.description)[0],
+            types=tuple(map(plain_type, schema.types)),
+            tables=tuple(map(plain, schema.tables)),
+        )
+
+    return replace(
+        database,
+        description=split_original(database.description)[0],
+        schemas=tuple(map(plain_schema, database.schemas)),
+    )
+
+
 def _without_constraints(database: Database) -> Database:
     def bare(table: Table) -> Table:
         return replace(
@@ -361,15 +507,31 @@ def _renamed(database: Database, names: Mapping[str, str]) -> Database:
             there = ", ".join(sorted(known))
             raise UsageError(f"the archive has no schema {old} to rename; it has {there}")
 
+    def renamed(type_: Type) -> Type:
+        if isinstance(type_, NamedType):
+            return NamedType(names.get(type_.schema, type_.schema), type_.name)
+        return type_
+
     def moved(table: Table) -> Table:
         keys = tuple(
             replace(k, referenced_schema=names.get(k.referenced_schema, k.referenced_schema))
             for k in table.foreign_keys
         )
-        return replace(table, foreign_keys=keys)
+        columns = tuple(replace(c, type=renamed(c.type)) for c in table.columns)
+        return replace(table, columns=columns, foreign_keys=keys)
+
+    def moved_type(made: UserType) -> UserType:
+        attributes = tuple(replace(a, type=renamed(a.type)) for a in made.attributes)
+        under = names.get(made.under_schema or "", made.under_schema)
+        return replace(made, attributes=attributes, under_schema=under)
 
     schemas = tuple(
-        replace(s, name=names.get(s.name, s.name), tables=tuple(map(moved, s.tables)))
+        replace(
+            s,
+            name=names.get(s.name, s.name),
+            tables=tuple(map(moved, s.tables)),
+            types=tuple(map(moved_type, s.types)),
+        )
         for s in database.schemas
     )
     return replace(database, schemas=schemas)
@@ -385,17 +547,19 @@ class _Renamed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
 
-    def _schema(self, schema: Schema) -> Schema:
-        return replace(schema, name=self._old.get(schema.name, schema.name))
+    def _there(self, schema: Schema, table: Table) -> tuple[Schema, Table]:
+        """A table as the source knows it: its types may be those of a renamed schema, too."""
+        home = self._source.describe().schema(self._old.get(schema.name, schema.name))
+        return home, home.table(table.name)
 
     def opener(self) -> None:
         return None  # workers would look for the new names in the archive
 
     def parts(self, schema: Schema, table: Table) -> Iterator[Any]:
-        return self._source.parts(self._schema(schema), table)
+        return self._source.parts(*self._there(schema, table))
 
     def batches(self, schema: Schema, table: Table, part: Any) -> Iterator[Batch]:
-        return self._source.batches(self._schema(schema), table, part)
+        return self._source.batches(*self._there(schema, table), part)
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> Any:
-        return self._source.open_lob(self._schema(schema), table, reference)
+        return self._source.open_lob(*self._there(schema, table), reference)

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from commandline import Run
+from commandline import Run, database
 
 
 @pytest.fixture
@@ -40,7 +40,8 @@ def test_the_report_recommends_the_command_that_proves_it(run: Run, archive: str
 
 def test_the_json_form_is_stable(run: Run, archive: str) -> None:
     report = json.loads(run("restore", archive, "sqlite:///again.db", "--json").stdout)
-    assert set(report) == {"database", "tables", "rows", "bytes", "seconds", "digests", "notes"}
+    names = {"database", "tables", "rows", "bytes", "seconds", "digests", "notes"}
+    assert set(report) == names | {"left_out", "left_out_file"}
     assert report["database"] == "sqlite:///again.db"
     assert {"schema": "main", "table": "fruit", "rows": 3} in report["tables"]
 
@@ -69,3 +70,63 @@ def test_a_schema_can_have_another_name(run: Run, archive: str) -> None:
     result = run("restore", archive, "duckdb:///again.duckdb", "--schema-map", "main=shop")
     assert result.exit_code == 0, result.output
     assert "equal" in run("compare", archive, "duckdb:///again.duckdb").stdout
+
+
+def with_a_trigger(path: Path) -> str:
+    script = """
+        CREATE TABLE fruit (id INTEGER PRIMARY KEY, name VARCHAR(20) DEFAULT 'none' CHECK (length(name) > 0));
+        INSERT INTO fruit VALUES (1, 'apple');
+        CREATE VIEW short AS SELECT substr(name, 1, 1) AS letter FROM fruit;
+        CREATE TRIGGER keep BEFORE DELETE ON fruit BEGIN SELECT raise(ABORT, 'no'); END;
+    """
+    return database(path, script)
+
+
+def test_views_are_translated_and_what_is_left_out_is_kept_as_sql(run: Run, tmp_path: Path) -> None:
+    run("archive", with_a_trigger(tmp_path / "t.db"), "t.siard")
+    result = run("restore", "t.siard", "duckdb:///t.duckdb")
+    assert result.exit_code == 0, result.output
+    assert "left out: trigger keep of main.fruit: DuckDB has no triggers" in result.stderr
+    assert "main.short" in result.stderr
+    sql = Path("t.duckdb.left-out.sql").read_text()
+    assert 'CREATE TRIGGER "keep" BEFORE DELETE ON "main"."fruit"' in sql
+    again = run("restore", "t.siard", "duckdb:///t.duckdb", "--replace", "--json")
+    report = json.loads(again.stdout)
+    assert report["left_out_file"] == "t.duckdb.left-out-2.sql"
+    (left,) = report["left_out"]
+    assert (left["kind"], left["name"]) == ("trigger", "keep of main.fruit")
+    chosen = run("restore", "t.siard", "duckdb:///u.duckdb", "--left-out", "rest.sql")
+    assert chosen.exit_code == 0 and "keep" in Path("rest.sql").read_text()
+    taken = run("restore", "t.siard", "duckdb:///w.duckdb", "--left-out", "rest.sql")
+    assert taken.exit_code == 2 and not Path("w.duckdb").exists()
+
+
+def test_checks_and_defaults_come_from_another_product(run: Run, tmp_path: Path) -> None:
+    run("archive", with_a_trigger(tmp_path / "t.db"), "t.siard")
+    run("restore", "t.siard", "duckdb:///t.duckdb")
+    run("archive", "duckdb:///t.duckdb", "u.siard")
+    result = run("restore", "u.siard", "sqlite:///u.db")
+    assert "left out" not in result.stderr, result.stderr
+    assert query("u.db", "SELECT letter FROM short") == [("a",)]
+    (sql,) = query("u.db", "SELECT sql FROM sqlite_master WHERE name = 'fruit'")
+    assert "CHECK" in sql[0] and "DEFAULT ('none')" in sql[0]
+
+
+def test_types_are_original_or_those_of_sql(run: Run, tmp_path: Path) -> None:
+    script = "CREATE TABLE t (a MEDIUMINT, b NATIVE CHARACTER(70)); INSERT INTO t VALUES (1, 'x')"
+    run("archive", database(tmp_path / "t.db", script), "t.siard")
+
+    def types(*options: str) -> list[object]:
+        result = run("restore", "t.siard", "sqlite:///u.db", "--replace", *options)
+        assert result.exit_code == 0, result.output
+        return [row[0] for row in query("u.db", "SELECT type FROM pragma_table_info('t')")]
+
+    assert types() == types("--original-types") == ["MEDIUMINT", "NATIVE CHARACTER(70)"]
+    assert "MEDIUMINT" not in types("--sql-types")
+    refused = run("restore", "t.siard", "duckdb:///t.duckdb", "--original-types")
+    assert refused.exit_code == 2 and "DuckDB" in refused.stderr
+
+
+def test_a_timeout_is_refused_where_there_is_none(run: Run, shop: str) -> None:
+    result = run("archive", shop, "t.siard", "--statement-timeout", "5")
+    assert result.exit_code == 2 and "no statement timeout" in result.stderr

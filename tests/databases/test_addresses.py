@@ -36,7 +36,7 @@ def test_passwords_are_never_shown(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["oracle://h/d", "sqlite:shop.db", "shop.db", "postgresql://u:pw@h/d"]
+    "url", ["informix://h/d", "sqlite:shop.db", "shop.db", "nosuch://u:pw@h/d"]
 )
 def test_unknown_addresses_are_refused_without_the_password(url: str) -> None:
     with pytest.raises(UsageError, match="not a database URL") as caught:

@@ -584,7 +584,7 @@ def _table(name: str, *columns: tuple[str, str], **more: Any) -> Table:
 def _write(path: Path, database: Database, rows: dict[str, list[list[Any]]]) -> list[str]:
     with create_target(path) as target:
         sample.copy(target, database, rows)
-        return target.notes
+        return [*target.notes, *map(str, target.left_out)]
 
 
 def test_types_follow_sql_when_the_archive_is_not_from_duckdb(tmp_path: Path) -> None:
@@ -668,9 +668,9 @@ def test_keys_that_the_rows_break_are_noted_and_not_fatal(tmp_path: Path) -> Non
     )
     rows = {"city": [["1"]], "person": [["1", "1"], ["1", "2"]]}
     notes = _write(tmp_path / "o.duckdb", _database(person, city), rows)
-    assert [note.partition(". ")[0] for note in notes] == [
-        "Not made: key person_pk of main.person",
-        "Not made: foreign key lives of main.person",
+    assert [note.partition(": ")[0] for note in notes] == [
+        "primary key person_pk of main.person",
+        "foreign key lives of main.person",
     ]
     with open_source(tmp_path / "o.duckdb") as source:
         assert read(source, "person") == [["1", "1"], ["1", "2"]]
@@ -692,8 +692,8 @@ def test_rings_of_foreign_keys_are_opened_with_a_note(tmp_path: Path) -> None:
     }
     notes = _write(tmp_path / "o.duckdb", database, rows)
     assert notes == [
-        "Not made: foreign key me_fk of main.me. Its rows refer to one another in a ring.",
-        "Not made: foreign key a_fk of main.a. Its tables form a ring.",
+        "foreign key me_fk of main.me: its rows refer to one another in a ring",
+        "foreign key a_fk of main.a: its tables form a ring",
     ]
     with open_source(tmp_path / "o.duckdb") as source:
         assert find(source, "a")[1].foreign_keys == ()
@@ -723,9 +723,10 @@ def test_foreign_sql_is_tried_and_noted(tmp_path: Path) -> None:
     )
     database = _database(table, views=views, routines=(Routine("r", "r", source="BEGIN END"),))
     notes = " ".join(_write(tmp_path / "o.duckdb", database, {"t": [["1"]]}))
-    for name in ("check bad", "check evil", "default", "wrong", "evil", "spy", "silent", "main.r"):
+    for name in ("bad of", "evil of", "default of", "main.wrong", "main.evil", "main.spy",
+                 "main.silent", "main.r"):  # fmt: skip
         assert name in notes
-    assert "check good" not in notes and "main.fine" not in notes
+    assert "good of" not in notes and "view main.fine" not in notes
     with open_source(tmp_path / "o.duckdb") as source:
         (schema,) = source.describe().schemas
     assert [t.name for t in schema.tables] == ["t"]

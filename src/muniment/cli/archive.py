@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from muniment.cli.config import COMPRESSIONS, DIGESTS, LOBS, Settings, load, parse_date
-from muniment.cli.options import check_output, examples, jobs_option, json_option, pairs
+from muniment.cli.options import (
+    check_output,
+    examples,
+    jobs_option,
+    json_option,
+    pairs,
+    ssh_option,
+    timeout_option,
+)
+from muniment.errors import DatabaseError, WorkerDied
 from muniment.sql.selection import Selection
 
 if TYPE_CHECKING:
-    from muniment.transfer import ArchiveOptions
+    from muniment.transfer import ArchiveOptions, Progress
+
+    Tell = Callable[[Progress], None]
 
 __all__ = ["archive"]
 
@@ -105,6 +119,8 @@ def _columns(
 )
 @click.option("--compression", type=click.Choice(COMPRESSIONS), help="[default: fast]")
 @jobs_option
+@timeout_option
+@ssh_option
 @click.option("--dbname", metavar="TEXT", help="The name of the database in the archive.")
 @click.option("--owner", metavar="TEXT", help="Whose data it is.")
 @click.option("--timespan", metavar="TEXT", help="When the data came to be: '1998 to 2024'.")
@@ -114,8 +130,22 @@ def _columns(
 @click.option(
     "--archival-date", metavar="DATE", callback=_date, help="YYYY-MM-DD.  [default: today]"
 )
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep the tables that are complete if the work is interrupted, and go on from there when "
+    "the same command is run again.",
+)
 @json_option
-def archive(database: str, file: Path, config: Path | None, as_json: bool, **given: Any) -> None:
+def archive(
+    database: str,
+    file: Path,
+    config: Path | None,
+    ssh: str | None,
+    resume: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
     """Archive a database as a new SIARD 2.2 file.
 
     DATABASE is a URL such as sqlite:///trees.db. FILE.siard must not exist yet; it appears when it
@@ -131,8 +161,9 @@ def archive(database: str, file: Path, config: Path | None, as_json: bool, **giv
     from muniment.databases import redact
 
     selection = selection_of(settings)
-    with progress.shown("archiving") as tell:
-        result = transfer.archive(database, file, selection, options_of(settings), tell)
+    options = replace(options_of(settings), ssh=ssh, resume=resume)
+    with progress.shown("archiving") as tell, advised(tell, resume) as watch:
+        result = transfer.archive(database, file, selection, options, watch)
     if as_json:
         report.print_json({"file": str(file), **report.transfer_json(result)})
         return
@@ -142,7 +173,26 @@ def archive(database: str, file: Path, config: Path | None, as_json: bool, **giv
     purpose = "to prove that the archive equals its source"
     if selection != Selection():
         purpose = "to see that only what was left out differs"
-    report.print_advice(purpose, ["muniment", "compare", redact(database), str(file)])
+    way = ["--ssh", ssh] if ssh else []
+    report.print_advice(purpose, ["muniment", "compare", redact(database), str(file), *way])
+
+
+@contextmanager
+def advised(tell: Tell, resume: bool) -> Iterator[Tell]:
+    """Tell those who lose work that it could have been kept."""
+    begun = False
+
+    def watch(progress: Progress) -> None:
+        nonlocal begun
+        begun = True
+        tell(progress)
+
+    try:
+        yield watch
+    except (DatabaseError, WorkerDied) as error:
+        if begun and not resume:
+            error.add_note("With --resume, complete tables are kept, and the next run goes on")
+        raise
 
 
 def selection_of(settings: Settings) -> Selection:
@@ -182,6 +232,7 @@ def options_of(settings: Settings) -> ArchiveOptions:
         "digests": settings.digest or None,
         "compression": settings.compression,
         "jobs": settings.jobs,
+        "statement_timeout": settings.statement_timeout,
     }
     said = {name: value for name, value in said.items() if value is not None}
     return ArchiveOptions(description=description, **said)

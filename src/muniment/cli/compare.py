@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muniment.cli.options import check_input, examples, jobs_option, json_option
+from muniment.cli.options import (
+    check_input,
+    examples,
+    jobs_option,
+    json_option,
+    ssh_option,
+    timeout_option,
+)
 from muniment.cli.terminal import count, cut, safe
 
 if TYPE_CHECKING:
@@ -34,11 +41,20 @@ _LONGEST = 200  # characters of a value in a difference
     help="Compute siard-digest-1 as well, which covers the order of rows; by default only for "
     "databases under 24 MB, since it doubles the time.",
 )
+@timeout_option
+@ssh_option
 @jobs_option
 @json_option
 @click.pass_context
 def compare(
-    ctx: click.Context, a: str, b: str, ordered: bool | None, jobs: int | None, as_json: bool
+    ctx: click.Context,
+    a: str,
+    b: str,
+    ordered: bool | None,
+    statement_timeout: float | None,
+    ssh: str | None,
+    jobs: int | None,
+    as_json: bool,
 ) -> None:
     """Compare two databases or archives: rows, contents and definitions.
 
@@ -53,7 +69,15 @@ def compare(
     from muniment.cli import progress, report
 
     with progress.shown("comparing") as tell:
-        comparison = comparing.compare(a, b, jobs=jobs or 0, ordered=ordered, progress=tell)
+        comparison = comparing.compare(
+            a,
+            b,
+            jobs=jobs or 0,
+            ordered=ordered,
+            statement_timeout=statement_timeout,
+            ssh=ssh,
+            progress=tell,
+        )
     if as_json:
         report.print_json(_as_json(comparison))
     else:

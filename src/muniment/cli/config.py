@@ -45,6 +45,7 @@ class Settings:
     digest: tuple[str, ...] = ()
     compression: str | None = None
     jobs: int | None = None
+    statement_timeout: float | None = None
     dbname: str | None = None
     owner: str | None = None
     timespan: str | None = None
@@ -209,6 +210,17 @@ def _number(node: Node, name: str, faults: _Faults) -> int:
     return 0
 
 
+def _seconds(node: Node, name: str, faults: _Faults) -> float:
+    text = _text(node, name, faults)
+    try:
+        seconds = float(text or 1)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < float("inf"):
+        faults.add(node, f"{name} should be a number of seconds above 0, not {text!r}")
+    return seconds
+
+
 def _date(node: Node, name: str, faults: _Faults) -> str:
     text = _text(node, name, faults)
     try:
@@ -238,6 +250,7 @@ _KEYS: dict[str, _Reader] = {
     "digest": _choices(DIGESTS),
     "compression": _choice(COMPRESSIONS),
     "jobs": _number,
+    "statement-timeout": _seconds,
     "dbname": _text,
     "owner": _text,
     "timespan": _text,

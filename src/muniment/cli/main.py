@@ -21,9 +21,11 @@ import click
 
 from muniment import __version__
 from muniment.cli.archive import archive
+from muniment.cli.browse import browse
 from muniment.cli.compare import compare
 from muniment.cli.demo import demo
 from muniment.cli.options import examples
+from muniment.cli.query import query
 from muniment.cli.restore import restore
 from muniment.cli.show import show
 from muniment.cli.store import store
@@ -72,7 +74,7 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(_WRONG_USAGE)
 
 
-for _command in (demo, archive, show, compare, restore, store):
+for _command in (demo, archive, show, browse, query, compare, restore, store):
     cli.add_command(_command)
 
 
@@ -107,21 +109,21 @@ def _explain(error: BaseException) -> int:
             # click takes it for the end of a prompt; here it is a compressed stream cut short.
             return _say(f"a file ended too early ({error.__cause__})", _FAILED)
         case click.Abort():
-            return _say("stopped; nothing was left behind", _INTERRUPTED)
+            return _say(_stopped(error.__cause__ or error), _INTERRUPTED)
         case _Terminated():
-            return _say("stopped; nothing was left behind", _TERMINATED)
+            return _say(_stopped(error), _TERMINATED)
         case click.UsageError():
             return _say(_usage_sentence(error), _WRONG_USAGE)
         case click.ClickException():
             return _say(error.format_message(), _FAILED)
         case UsageError():
-            return _say(str(error), _WRONG_USAGE)
+            return _say(_with_advice(str(error), error), _WRONG_USAGE)
         case NotFound():
             return _say(str(error), _NO)
         case MunimentError():
-            return _say(str(error), _FAILED)
+            return _say(_with_advice(str(error), error), _FAILED)
         case OSError():
-            return _say(_system_sentence(error), _FAILED)
+            return _say(_with_advice(_system_sentence(error), error), _FAILED)
         case MemoryError():
             return _say("there is not enough memory; try fewer --jobs", _FAILED)
     fault = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -130,6 +132,16 @@ def _explain(error: BaseException) -> int:
         "Please report it with what MUNIMENT_DEBUG=1 shows.",
         _FAILED,
     )
+
+
+def _with_advice(sentence: str, error: BaseException) -> str:
+    """Add what was noted on the way up: what is left, and how to go on."""
+    return "\n".join([sentence, *getattr(error, "__notes__", ())])
+
+
+def _stopped(error: BaseException) -> str:
+    advice = _with_advice("", error)
+    return f"stopped{advice}" if advice else "stopped; nothing was left behind"
 
 
 def _say(sentence: str, code: int) -> int:
@@ -150,6 +162,8 @@ def _system_sentence(error: OSError) -> str:
     name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else None
     place = f"{name}: " if name else ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if getattr(error, "__notes__", ()):
+            return f"{place}the disk is full; free some space"
         return f"{place}the disk is full. Nothing was left behind; free some space and start again"
     match error:
         case FileNotFoundError():

@@ -11,7 +11,8 @@ import click
 from muniment.errors import UsageError
 
 __all__ = [
-    "check_input", "check_output", "examples", "jobs_option", "json_option", "pairs",
+    "check_input", "check_output", "examples", "jobs_option", "json_option", "pairs", "ssh_option",
+    "timeout_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,6 +30,25 @@ def jobs_option(command: F) -> F:
         type=click.IntRange(min=0),
         metavar="N",
         help="Processes that share the work; 0 is one per core.",
+    )(command)
+
+
+def timeout_option(command: F) -> F:
+    """Add --statement-timeout, in seconds, passed as None where it was not given."""
+    return click.option(
+        "--statement-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Give up if one statement takes longer, in databases that can do that.",
+    )(command)
+
+
+def ssh_option(command: F) -> F:
+    """Add --ssh, passed as None where it was not given."""
+    return click.option(
+        "--ssh",
+        metavar="USER@HOST[:PORT]",
+        help="Reach the database server through this SSH server, with your keys or agent.",
     )(command)
 
 

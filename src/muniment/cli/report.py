@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from muniment.transfer import Report, TableResult
 
 __all__ = [
-    "print_advice", "print_json", "print_notes", "print_records", "print_summary",
-    "print_table", "print_tables", "transfer_json",
+    "left_out_json", "print_advice", "print_json", "print_left_out", "print_notes",
+    "print_records", "print_summary", "print_table", "print_tables", "transfer_json",
 ]  # fmt: skip
 
+_FIRST = 20  # things left out that are named on a terminal; the file has all
 _ENDLESS = 100_000  # characters a line: a pipe or a file cuts nothing
 _NARROWEST = 20  # characters: a longer value may be cut to this, a number never is
 
@@ -41,6 +42,30 @@ def transfer_json(report: Report) -> dict[str, Any]:
         "digests": [{"type": d.digest_type, "digest": d.digest} for d in report.digests],
         "notes": list(report.notes),
     }
+
+
+def left_out_json(report: Report) -> dict[str, Any]:
+    """Return what a restored database lacks, in its stable form."""
+    file = report.left_out_file
+    return {
+        "left_out": [
+            {"kind": each.kind, "name": each.name, "reason": each.reason, "sql": each.sql}
+            for each in report.left_out
+        ],
+        "left_out_file": None if file is None else str(file),
+    }
+
+
+def print_left_out(report: Report) -> None:
+    """Print on stderr what could not be made again, and where its SQL is."""
+    for item in report.left_out[:_FIRST]:
+        click.echo(f"left out: {safe(hide_passwords(str(item)))}", err=True)
+    more = len(report.left_out) - _FIRST
+    if more > 0:
+        click.echo(f"left out: … and {count(more, 'more thing')}", err=True)
+    if report.left_out_file is not None:
+        things = count(len(report.left_out), "thing")
+        click.echo(f"the SQL of {things} left out: {safe(str(report.left_out_file))}", err=True)
 
 
 def print_tables(tables: Iterable[TableResult]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs
+from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs, ssh_option
 
 __all__ = ["restore"]
 
@@ -35,6 +35,25 @@ __all__ = ["restore"]
     is_flag=True,
     help="Replace the database if it holds these tables and nothing else.",
 )
+@click.option(
+    "--original-types/--sql-types",
+    default=None,
+    help="Use the types and definitions of the archive's own product, or SQL:2008 alone.  "
+    "[default: original where the database is of that product]",
+)
+@click.option(
+    "--left-out",
+    type=click.Path(path_type=Path),
+    metavar="FILE.sql",
+    help="Where the SQL of what could not be made goes, if there is any.  "
+    "[default: beside a new database file, for a server in this folder: NAME.left-out.sql]",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on where an interrupted run stopped, in databases that cannot take it all at once.",
+)
+@ssh_option
 @jobs_option
 @json_option
 def restore(
@@ -44,6 +63,10 @@ def restore(
     schema_map: dict[str, str],
     no_constraints: bool,
     replace: bool,
+    original_types: bool | None,
+    left_out: Path | None,
+    resume: bool,
+    ssh: str | None,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -66,17 +89,23 @@ def restore(
             schema_map=schema_map,
             constraints=not no_constraints,
             replace=replace,
+            original_types=original_types,
+            left_out=left_out,
+            resume=resume,
+            ssh=ssh,
             jobs=jobs or 0,
             progress=tell,
         )
     shown = redact(database)
     if as_json:
-        report.print_json({"database": shown, **report.transfer_json(result)})
+        transfer_json, left_out_json = report.transfer_json(result), report.left_out_json(result)
+        report.print_json({"database": shown, **transfer_json, **left_out_json})
         return
     report.print_tables(result.tables)
     report.print_summary(shown, result)
     report.print_notes(result.notes)
+    report.print_left_out(result)
     report.print_advice(
         "to prove that the database equals the archive",
-        ["muniment", "compare", str(file), shown],
+        ["muniment", "compare", str(file), shown, *(["--ssh", ssh] if ssh else [])],
     )

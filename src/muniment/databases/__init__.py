@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode
 
+from muniment.databases.mapping import TypeRow
 from muniment.errors import MissingDriver, UsageError
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source, Target
 
-__all__ = ["is_url", "open_source", "open_target", "redact"]
+__all__ = [
+    "file_of", "is_url", "open_source", "open_target", "product_of", "redact", "type_tables",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class _Product:
     source: str  # the modules with open_source and create_target
     target: str
     extra: str
+    server: bool = False  # whether it takes the whole URL, rather than the path of a file
+    types: str = ""  # the module with TYPES, the table of its types
 
 
 _PRODUCTS = {
@@ -34,7 +41,50 @@ _PRODUCTS = {
     "duckdb": _Product(
         "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb"
     ),
+    "access": _Product(
+        "Microsoft Access",
+        "muniment.databases.access",
+        "muniment.databases.access",
+        "",  # no driver but the distribution's mdbtools
+        types="muniment.databases.access_values",
+    ),
 }
+
+_PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
+    "PostgreSQL",
+    "muniment.databases.postgresql",
+    "muniment.databases.postgresql",
+    "postgresql",
+    server=True,
+    types="muniment.databases.postgresql.types",
+)
+_PRODUCTS["firebird"] = _Product(
+    "Firebird",
+    "muniment.databases.firebird",
+    "muniment.databases.firebird",
+    "firebird",
+    server=True,
+    types="muniment.databases.firebird",
+)
+# Their dialects have drivers to choose from: oracle+oracledb://, mssql+pymssql://, …
+_GENERIC = {
+    scheme: _Product(
+        name,
+        "muniment.databases.generic",
+        "muniment.databases.generic_target",
+        "sqlalchemy",
+        server=True,
+    )
+    for scheme, name in {
+        "sqlalchemy": "a database through SQLAlchemy",
+        "oracle": "Oracle",
+        "mssql": "Microsoft SQL Server",
+        "db2": "Db2",
+    }.items()
+}
+_PRODUCTS |= _GENERIC
+
+_SECRETS = {"password", "passwd", "pwd", "sslpassword"}  # in the query of a URL
 
 
 def is_url(text: str) -> bool:
@@ -43,23 +93,50 @@ def is_url(text: str) -> bool:
 
 
 def open_source(
-    url: str, selection: Selection | None = None, *, inline_limit: int = 4000
+    url: str,
+    selection: Selection | None = None,
+    *,
+    inline_limit: int = 4000,
+    statement_timeout: float | None = None,
 ) -> AbstractContextManager[Source]:
-    """Open a database for reading."""
+    """Open a database for reading; products without a ``statement_timeout`` (seconds) refuse it."""
     product = _find(url)
-    source: AbstractContextManager[Source] = _load(product, product.source).open_source(
-        _path(url), selection or Selection(), inline_limit=inline_limit
+    open_product = _load(product, product.source).open_source
+    options = _wanted(product, open_product, statement_timeout=statement_timeout)
+    source: AbstractContextManager[Source] = open_product(
+        _place(product, url), selection or Selection(), inline_limit=inline_limit, **options
     )
     return source
 
 
-def open_target(url: str, *, replace: bool = False) -> AbstractContextManager[Target]:
-    """Open a new database for writing."""
+def open_target(
+    url: str, *, replace: bool = False, resume: bool = False
+) -> AbstractContextManager[Target]:
+    """Open a new database for writing.
+
+    ``resume`` goes on where an interrupted run stopped; products that are restored all at once or
+    not at all refuse it.
+    """
     product = _find(url)
-    target: AbstractContextManager[Target] = _load(product, product.target).create_target(
-        _path(url), replace=replace
+    create = _load(product, product.target).create_target
+    options = _wanted(product, create, resume=resume or None)
+    target: AbstractContextManager[Target] = create(
+        _place(product, url), replace=replace, **options
     )
     return target
+
+
+def file_of(url: str) -> Path | None:
+    """Return the file of a database that is one."""
+    product = _find(url)
+    # Firebird has both; without a host it is a file.
+    is_server = product.server and not url.lower().startswith("firebird:///")
+    return None if is_server else _path(url)
+
+
+def product_of(url: str) -> str:
+    """Return the name of the product that a URL names."""
+    return _find(url).name
 
 
 def redact(url: str) -> str:
@@ -69,23 +146,56 @@ def redact(url: str) -> str:
     'postgresql://reader@db/registry'
     >>> redact("sqlite:///shop.db")
     'sqlite:///shop.db'
+    >>> redact("postgresql:///registry?host=/run/pg&password=secret")
+    'postgresql:///registry?host=/run/pg'
     """
     scheme, mark, rest = url.partition("://")
     place, slash, path = rest.partition("/")
     user, at, host = place.rpartition("@")
+    path, question, query = path.partition("?")
+    if question:
+        kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _SECRETS]
+        query = urlencode(kept, safe="/:")
+    path = f"{path}?{query}" if query else path
     return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}"
 
 
+def type_tables() -> dict[str, tuple[TypeRow, ...]]:
+    """Return, for each product that has one, the table of how its types travel."""
+    products = {product.name: product for product in _PRODUCTS.values() if product.types}
+    return {name: _load(p, p.types).TYPES for name, p in sorted(products.items())}
+
+
 def _find(url: str) -> _Product:
-    product = _PRODUCTS.get(url.partition(":")[0].lower())
+    scheme = url.partition(":")[0].lower()
+    product = _PRODUCTS.get(scheme) or _GENERIC.get(scheme.partition("+")[0])
     if not is_url(url) or product is None:
-        known = ", ".join(f"{name}:///…" for name in _PRODUCTS)
+        known = ", ".join(
+            f"{name}://{'…' if known.server else '/…'}" for name, known in _PRODUCTS.items()
+        )
         if Path(url).is_file():
             raise UsageError(f"{url} is a file; name a database by its URL, as in sqlite:///{url}")
         raise UsageError(
             f"{redact(url)} is not a database URL that Muniment knows; it knows {known}"
         )
     return product
+
+
+_REFUSALS = {
+    "statement_timeout": "{} has no statement timeout; leave out --statement-timeout",
+    "resume": "{} is restored all at once or not at all: there is nothing to go on from; "
+    "leave out --resume",
+}
+
+
+def _wanted(product: _Product, function: Any, **options: Any) -> dict[str, Any]:
+    """Return the options that were asked for; refuse those that the product does not have."""
+    asked = {name: value for name, value in options.items() if value is not None}
+    known = inspect.signature(function).parameters
+    for name in asked:
+        if name not in known:
+            raise UsageError(_REFUSALS[name].format(product.name))
+    return asked
 
 
 def _load(product: _Product, module: str) -> ModuleType:
@@ -95,6 +205,11 @@ def _load(product: _Product, module: str) -> ModuleType:
         if (error.name or "").startswith("muniment"):
             raise
         raise MissingDriver(product.name, product.extra) from error
+
+
+def _place(product: _Product, url: str) -> Path | str:
+    """What a product's module is given: the URL of a server, the path of a file."""
+    return url if product.server else _path(url)
 
 
 def _path(url: str) -> Path:

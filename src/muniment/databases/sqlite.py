@@ -1,8 +1,8 @@
-"""SQLite as a source: one text per row, made by SQLite itself, with every value's class checked.
+"""SQLite as a source: one text per batch, made by SQLite itself, with every value's class checked.
 
-The text of a row is built by one ``concat_ws`` with the separators of ``sql.batch``. A value that
-is not of its column's class carries a mark, and a value that only looks like structure (text that
-is not UTF-8) is found by counting; such batches are read again, value by value.
+The text of a row is built by one ``concat_ws`` with the separators of ``sql.batch``. A row with a
+value that is not of its column's class carries a mark, and a value that only looks like structure
+(text that is not UTF-8) is found by counting; such batches are read again, value by value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from typing import Any, BinaryIO
 import apsw
 
 from muniment.databases.sqlite_catalogue import Relation, read_catalogue
-from muniment.databases.sqlite_types import Marks, any_class, expression, lexical
+from muniment.databases.sqlite_types import (
+    Expression,
+    Marks,
+    any_class,
+    expression,
+    lexical,
+)
 from muniment.errors import DatabaseError, NotFound, Unfit
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_bytes
 from muniment.sql.model import Column, Database, Schema, Table
@@ -30,6 +36,7 @@ __all__ = ["SqliteSource", "connect_sqlite"]
 
 _PART = 1 << 16  # rows; the parts of a table are the same whatever the number of workers
 _BATCH = 14 << 10  # bytes; what is made of them should stay in the processor's cache
+_WIDEST = 1024  # rowids that are read at once where most of them are free
 _LAST_ROWID = (1 << 63) - 1
 _ODD = b"\xf8"
 _ASCII = bytes(range(128))
@@ -140,6 +147,18 @@ class SqliteSource:
     def unchanged(self) -> bool:
         """Whether no other program has changed the database since it was opened."""
         return self.state() == self._state
+
+    def snapshot_token(self) -> str:
+        """A text that is the same while nobody writes to the file, now or in a later run."""
+        with self.path.open("rb") as stream:
+            changes = stream.read(28)[24:].hex()  # SQLite's own counter of changes
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        facts = [
+            (f.stat().st_size, f.stat().st_mtime_ns)
+            for f in files
+            if f.exists() and f.stat().st_size
+        ]
+        return f"{changes} {facts}"
 
     def opener(self) -> _Opener:
         """Return how a worker process opens the same file."""
@@ -296,21 +315,48 @@ class SqliteSource:
 
     def _batches(self, query: _Query) -> Iterator[Batch]:
         if not self._utf8:
-            yield from self._slow(query, 0, -1)
-            return
-        table = query.table
-        width, done, count = len(table.columns), 0, 64
-        cursor = self._db.execute(query.fast(table.name in self._long))
+            yield from self._slow(query, query.slow(), 0)
+        elif query.part is not None and query.part[1] - query.part[0] < 2 * _PART:
+            yield from self._range_by_range(query, *query.part)
+        else:
+            yield from self._line_by_line(query)
+
+    def _range_by_range(self, query: _Query, low: int, last: int) -> Iterator[Batch]:
+        """Let SQLite join the rows of a range of rowids; the ranges grow or shrink to fit."""
+        table, done, step = query.table, 0, 64
+        while low <= last:
+            high = min(low + step - 1, last)
+            careful = table.name in self._long
+            ((rows, data),) = self._db.execute(query.joined(careful), (low, high)).fetchall()
+            if rows:
+                batch = self._checked(data + ROW, rows, len(table.columns))
+                if batch is not None and self._suspicious(table, data.split(ROW)):
+                    # From here on SQLite looks at the length of each text, and hands over only
+                    # those that stay inline.
+                    self._long.add(table.name)
+                    batch = None
+                if batch is None:
+                    yield from self._slow(query, query.slow(low, high), done)
+                else:
+                    yield batch
+                done += rows
+            fitting = step * _BATCH // len(data) if rows else _WIDEST
+            low, step = high + 1, max(1, min(fitting, 4 * step, _WIDEST))
+
+    def _line_by_line(self, query: _Query) -> Iterator[Batch]:
+        """Read what has no rowids, few of them, or an order of its own."""
+        table, done, count = query.table, 0, 64
+        cursor = self._db.execute(query.lines(table.name in self._long))
         while lines := [line for (line,) in islice(cursor, count)]:
-            batch = self._checked(lines, width)
+            batch = self._checked(ROW.join([*lines, b""]), len(lines), len(table.columns))
             if batch is not None and self._suspicious(table, lines):
-                # From here on SQLite looks at the length of each text, and hands over only those
-                # that stay inline.
                 self._long.add(table.name)
-                cursor = self._db.execute(f"{query.fast(True)} LIMIT -1 OFFSET {done + len(lines)}")
+                rest = f" LIMIT -1 OFFSET {done + len(lines)}"
+                cursor = self._db.execute(query.lines(True) + rest)
                 batch = None
             if batch is None:
-                yield from self._slow(query, done, len(lines))
+                limit = f" LIMIT {len(lines)} OFFSET {done}"
+                yield from self._slow(query, query.slow() + limit, done)
             else:
                 yield batch
             done += len(lines)
@@ -319,19 +365,16 @@ class SqliteSource:
 
     def _suspicious(self, table: Table, lines: list[bytes]) -> bool:
         """Whether a row is so long that a text in it may have to lie in a file."""
-        if table.name in self._long or max(map(len, lines)) <= self._limit:
+        if table.name in self._long or not self._relation(table).has_rowid:
+            return False  # without a rowid there is nothing to find it by: it stays inline
+        if not any(_predefined(c).large for c in table.columns):
             return False
-        if not self._relation(table).has_rowid:
-            return False  # nothing to find it by: it stays inline
-        return any(_predefined(c).large for c in table.columns)
+        return max(map(len, lines)) > self._limit
 
-    def _checked(self, lines: list[bytes], width: int) -> Batch | None:
+    def _checked(self, data: bytes, rows: int, width: int) -> Batch | None:
         """Return the batch if each byte of structure in it is one that the query made."""
-        data = ROW.join([*lines, b""])
         rest = data.translate(None, _ASCII)  # little is left: the structure, and text beyond ASCII
-        if _ODD in rest or rest.count(CELL) != len(lines) * (width - 1):
-            return None
-        if rest.count(ROW) != len(lines):
+        if _ODD in rest or rest.count(CELL) != rows * (width - 1) or rest.count(ROW) != rows:
             return None
         for mark, plain in ((self._null, NULL), (self._ref, REF)):
             if plain in rest:
@@ -340,12 +383,11 @@ class SqliteSource:
                     return None
         if rest.translate(None, _STRUCTURE) and not _is_text(data):
             return None
-        return Batch(data, len(lines))
+        return Batch(data, rows)
 
-    def _slow(self, query: _Query, skip: int, rows: int) -> Iterator[Batch]:
+    def _slow(self, query: _Query, sql: str, number: int) -> Iterator[Batch]:
         """Read rows value by value: those that the quick way could not be sure of."""
-        cursor = self._db.execute(query.slow(skip, rows))
-        number = skip
+        cursor = self._db.execute(sql)
         while values := list(islice(cursor, 64)):
             lines = []
             for row in values:
@@ -367,12 +409,29 @@ _CLASSES_OF_KIND = {
 }
 
 
+def _row_text(columns: list[Expression]) -> str:
+    """SQL for the text of a row, ended by the odd mark if the condition of a column fails."""
+    *texts, last = (column.text for column in columns)
+    condition = _all_of([column.condition for column in columns])
+    return _joined([*texts, f"iif({condition},{last},{_hex(_ODD)})"])
+
+
 def _joined(texts: list[str]) -> str:
     """One concat_ws, or several inside another: a function takes a limited number of values."""
     if len(texts) <= _MOST_ARGUMENTS:
         return f"concat_ws(x'ff',{','.join(texts)})"
-    groups = [texts[n : n + _MOST_ARGUMENTS] for n in range(0, len(texts), _MOST_ARGUMENTS)]
-    return _joined([_joined(group) for group in groups])
+    return _joined([_joined(group) for group in _groups(texts)])
+
+
+def _all_of(conditions: list[str]) -> str:
+    """All conditions, in groups: a long chain would be too deep an expression."""
+    if len(conditions) <= _MOST_ARGUMENTS:
+        return " and ".join(conditions)
+    return _all_of([f"({_all_of(group)})" for group in _groups(conditions)])
+
+
+def _groups(items: list[str]) -> list[list[str]]:
+    return [items[n : n + _MOST_ARGUMENTS] for n in range(0, len(items), _MOST_ARGUMENTS)]
 
 
 _MOST_ARGUMENTS = 100
@@ -402,35 +461,27 @@ class _Query:
     def __init__(
         self, source: SqliteSource, schema: Schema, table: Table, part: tuple[int, int] | None
     ) -> None:
-        self.schema, self.table, self._source = schema, table, source
+        self.schema, self.table, self.part, self._source = schema, table, part, source
         self._relation = source._relation(table)
-        condition = [f"({self._relation.where})"] if self._relation.where else []
-        if part is not None:
-            condition.append(f"{self._relation.rowid} BETWEEN {part[0]} AND {part[1]}")
-        self._rest = f" FROM {self._relation.sql}"
-        if condition:
-            self._rest += " WHERE " + " AND ".join(condition)
-        if self._relation.has_rowid:
-            self._rest += f" ORDER BY {self._relation.rowid}"
+        self._texts: dict[bool, str] = {}
 
-    def fast(self, careful: bool) -> str:
-        """One text per row; ``careful`` about text that is too long to stay inline."""
-        source = self._source
-        marks = Marks(_hex(source._null), _hex(source._ref), _hex(_ODD))
-        limit, rowid = source._limit, self._relation.rowid
-        if not self._relation.has_rowid:  # nothing to find a large value by: it stays inline
-            limit, rowid = 2_000_000_000, "''"
-        texts = (
-            any_class(quoted(c.name), marks)
-            if self._as_text(c)
-            else expression(
-                quoted(c.name), _predefined(c), marks, f"{rowid}||':{k}'", limit, careful
+    def joined(self, careful: bool) -> str:
+        """How many rows lie between two rowids, and their texts in one; ``careful`` as below."""
+        if careful not in self._texts:
+            rows = f"group_concat({self._text(careful)},{_hex(ROW)})"
+            # Without another index a table is read in the order of its rowids.
+            self._texts[careful] = (
+                f"SELECT count(*),CAST({rows} AS BLOB) FROM {self._relation.sql} NOT INDEXED"
+                f"{self._where(self._between('?', '?'))}"
             )
-            for k, c in enumerate(self.table.columns)
-        )
-        return f"SELECT CAST({_joined(list(texts))} AS BLOB){self._rest}"
+        return self._texts[careful]
 
-    def slow(self, skip: int, rows: int) -> str:
+    def lines(self, careful: bool) -> str:
+        """One text per row; ``careful`` about text that is too long to stay inline."""
+        return f"SELECT CAST({self._text(careful)} AS BLOB){self._from(self._in_part())}"
+
+    def slow(self, low: int | None = None, high: int | None = None) -> str:
+        """The class and value of each cell, and the rowid before them; between two rowids."""
         # Text comes as bytes, so that text which is not Unicode does not stop the reading; floats
         # come as SQLite spells them, as they do the quick way.
         values = ",".join(
@@ -439,7 +490,46 @@ class _Query:
             for q in (quoted(c.name) for c in self.table.columns)
         )
         key = self._relation.rowid if self._relation.has_rowid else "NULL"
-        return f"SELECT {key},{values}{self._rest} LIMIT {rows} OFFSET {skip}"
+        between = self._in_part() if low is None else self._between(low, high)
+        return f"SELECT {key},{values}{self._from(between)}"
+
+    def _in_part(self) -> str:
+        return self._between(*self.part) if self.part else ""
+
+    def _between(self, low: int | str, high: int | str | None) -> str:
+        return f"{self._relation.rowid} BETWEEN {low} AND {high}"
+
+    def _text(self, careful: bool) -> str:
+        source, relation = self._source, self._relation
+        marks = Marks(_hex(source._null), _hex(source._ref))
+        limit, rowid = source._limit, relation.rowid
+        if not relation.has_rowid:  # nothing to find a large value by: it stays inline
+            limit, rowid = 2_000_000_000, "''"
+        return _row_text(
+            [
+                any_class(quoted(c.name), marks)
+                if self._as_text(c)
+                else expression(
+                    quoted(c.name),
+                    _predefined(c),
+                    marks,
+                    nullable=c.nullable is not False,
+                    reference=f"{rowid}||':{k}'",
+                    limit=limit,
+                    careful=careful,
+                )
+                for k, c in enumerate(self.table.columns)
+            ]
+        )
+
+    def _from(self, condition: str = "") -> str:
+        order = f" ORDER BY {self._relation.rowid}" if self._relation.has_rowid else ""
+        return f" FROM {self._relation.sql}{self._where(condition)}{order}"
+
+    def _where(self, condition: str) -> str:
+        own = f"({self._relation.where})" if self._relation.where else ""
+        both = " AND ".join(filter(None, (own, condition)))
+        return f" WHERE {both}" if both else ""
 
     def cells(self, row: tuple[Any, ...], number: int) -> Iterator[bytes]:
         """Yield the cells of a row given as key and pairs of class and value."""

@@ -6,8 +6,8 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,16 @@ from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_losses, settle
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
+from muniment.sql.leftout import (
+    LeftOut,
+    left_out_rights,
+    left_out_routine,
+    left_out_trigger,
+    left_out_view,
+)
 from muniment.sql.model import (
     Array,
+    CheckConstraint,
     Column,
     Database,
     ForeignKey,
@@ -30,11 +38,19 @@ from muniment.sql.model import (
     Struct,
     Table,
     UniqueKey,
+    View,
     shape_of,
 )  # fmt: skip
 from muniment.sql.names import quoted
 from muniment.sql.original import split_original
 from muniment.sql.stores import OpenLob
+from muniment.sql.translate import (
+    NotTranslatable,
+    make_in_turn,
+    translated_expression,
+    translated_view,
+    translation_note,
+)
 from muniment.sql.types import Kind
 
 __all__ = ["SqliteTarget", "create_target"]
@@ -43,6 +59,8 @@ __all__ = ["SqliteTarget", "create_target"]
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 _TO_TEXT = bytes.maketrans(CELL + ROW + NULL, b"\x1f\x1f\x1e")
 _CELL, _NULL = "\x1f", "\x1e"
+_PROBE = "muniment probe"  # a table that is never kept
+_TRIGGER = re.compile(r"\s*CREATE\s+(?:TEMP(?:ORARY)?\s+)?TRIGGER\b", re.IGNORECASE)
 
 
 @contextmanager
@@ -101,7 +119,9 @@ class SqliteTarget:
     def __init__(self, db: apsw.Connection, path: Path, there: set[str]) -> None:
         self._db, self._path, self._there = db, path, there
         self.notes: list[str] = []
-        self._later: list[tuple[str, str]] = []  # what it is, and the statement that makes it
+        self.left_out: list[LeftOut] = []
+        self._later: list[tuple[str, str]] = []  # the table, and the statement for it
+        self._strict: list[tuple[str, CheckConstraint]] = []  # checks of other products
 
     def define(self, database: Database) -> None:
         """Create the tables; indexes, triggers and views follow the rows."""
@@ -115,7 +135,9 @@ class SqliteTarget:
         }
         refuse_losses(self._path, self._there, coming)
         # The file is new, so its journal stays empty; rolling back a refused definition needs one.
-        for pragma in ("journal_mode=MEMORY", "synchronous=OFF", "foreign_keys=OFF"):
+        # Rows come before verdicts: a check of another product is tested when they are all there.
+        checks = f"ignore_check_constraints={'OFF' if self._same else 'ON'}"
+        for pragma in ("journal_mode=MEMORY", "synchronous=OFF", "foreign_keys=OFF", checks):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
         self._db.execute("BEGIN")
         for schema, table in database.tables():
@@ -152,19 +174,18 @@ class SqliteTarget:
 
     def finish(self, database: Database) -> None:
         """Make what follows the rows, and commit."""
-        for what, statement in self._later:
+        for table, statement in self._later:
             try:
                 self._run(statement)
             except apsw.Error as error:
-                self.notes.append(f"{what} was left out: SQLite says: {error}")
+                kind = "trigger" if _TRIGGER.match(statement) else "index"
+                self.left_out.append(LeftOut(kind, f"of {table}", str(error), statement))
+        self._check_checks()
+        self._create_views(database)
         for schema in database.schemas:
-            for view in schema.views:
-                self._create_view(
-                    schema, view.name, view.query_original if self._same else view.query
-                )
-            if schema.routines:
-                names = ", ".join(routine.name for routine in schema.routines)
-                self.notes.append(f"SQLite has no routines: {names} were left out")
+            for routine in schema.routines:
+                self.left_out.append(left_out_routine(schema, routine, "SQLite has no routines"))
+        self.left_out += left_out_rights(database, "SQLite has no users")
         self._db.execute("COMMIT")
         self._check_foreign_keys()
         self._db.execute("PRAGMA synchronous=FULL").fetchall()
@@ -221,7 +242,8 @@ class SqliteTarget:
             return
         self._run(self._statement(schema, table), _TABLE_ONLY)
         for trigger in table.triggers:
-            self.notes.append(f"the trigger {trigger.name} of {table.name} was left out")
+            reason = "its action is in the language of another product"
+            self.left_out.append(left_out_trigger(schema, table, trigger, reason))
 
     def _create_original(self, table: Table, statements: tuple[str, ...]) -> bool:
         """Run the table's own definition if it makes just the table that the archive describes."""
@@ -241,11 +263,11 @@ class SqliteTarget:
         for statement in rest:
             kind = statement.split(None, 1)[0:1]
             if kind and kind[0].upper() == "CREATE":
-                self._later.append((f"an index or trigger of {table.name}", statement))
+                self._later.append((table.name, statement))
         return True
 
     def _statement(self, schema: Schema, table: Table) -> str:
-        lines = [self._column(schema, column) for column in table.columns]
+        lines = [self._column(schema, table, column) for column in table.columns]
         if table.primary_key:
             key_columns = _names(table.primary_key.columns)
             lines.append(f"{_constraint(table.primary_key)} PRIMARY KEY ({key_columns})")
@@ -256,23 +278,99 @@ class SqliteTarget:
         if self._same:
             for check in table.check_constraints:
                 lines.append(f"CONSTRAINT {quoted(check.name)} CHECK ({check.condition})")
-        elif table.check_constraints:
-            names = ", ".join(check.name for check in table.check_constraints)
-            self.notes.append(f"check constraints of {table.name} were left out: {names}")
+        else:
+            lines += self._foreign_checks(schema, table, lines[: len(table.columns)])
         return (
             f"CREATE TABLE {quoted(self._name(schema, table.name))} (\n  "
             + ",\n  ".join(lines)
             + "\n)"
         )
 
-    def _column(self, schema: Schema, column: Column) -> str:
+    def _foreign_checks(self, schema: Schema, table: Table, columns: list[str]) -> Iterator[str]:
+        """Yield the checks of another product that SQLite understands."""
+        for check in table.check_constraints:
+            try:
+                condition = translated_expression(self._database, schema, check.condition, "sqlite")
+                line = f"CONSTRAINT {quoted(check.name)} CHECK ({condition})"
+                self._probe(f"CREATE TABLE {quoted(_PROBE)} ({', '.join([*columns, line])})")
+            except (NotTranslatable, apsw.Error) as error:
+                name = f"{check.name} of {schema.name}.{table.name}"
+                self.left_out.append(
+                    LeftOut("check constraint", name, str(error), f"CHECK ({check.condition})")
+                )
+            else:
+                made = self._name(schema, table.name)
+                self._strict.append((made, replace(check, condition=condition)))
+                yield line
+
+    def _default(self, schema: Schema, table: Table, column: Column) -> str:
+        """The default of a column, if SQLite understands it."""
+        if not column.default_value:
+            return ""
+        try:
+            text = column.default_value
+            if not self._same:
+                text = translated_expression(self._database, schema, text, "sqlite")
+            self._probe(f"CREATE TABLE {quoted(_PROBE)} (c DEFAULT ({text}))")
+            self._run(f"EXPLAIN SELECT ({text})")  # only this looks its functions up
+        except (NotTranslatable, apsw.Error) as error:
+            name = f"of {schema.name}.{table.name}.{column.name}"
+            sql = f"DEFAULT {column.default_value}"
+            self.left_out.append(LeftOut("default", name, str(error), sql))
+            return ""
+        return f" DEFAULT ({text})"
+
+    def _probe(self, statement: str) -> None:
+        """Raise unless a definition works; leave nothing behind."""
+        with self._undone():
+            self._run(statement, _TABLE_ONLY)
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        self._db.execute("SAVEPOINT probe")
+        try:
+            with self._only_names():
+                yield
+        finally:
+            self._db.execute("ROLLBACK TO probe; RELEASE probe")
+
+    @contextmanager
+    def _only_names(self) -> Iterator[None]:
+        """Let SQLite not take a quoted name that it does not find for a text."""
+        settings = (apsw.SQLITE_DBCONFIG_DQS_DDL, apsw.SQLITE_DBCONFIG_DQS_DML)
+        before = [self._db.config(setting, -1) for setting in settings]
+        for setting in settings:
+            self._db.config(setting, 0)
+        try:
+            yield
+        finally:
+            for setting, value in zip(settings, before, strict=True):
+                self._db.config(setting, value)
+
+    def _check_checks(self) -> None:
+        """Say which checks of another product the rows break as SQLite reads them."""
+        db: Any = self._db
+        for table, check in self._strict:
+            sql = f"SELECT 1 FROM {quoted(table)} WHERE NOT ({check.condition}) LIMIT 1"
+            try:
+                broken = db.execute(sql).fetchall()
+            except apsw.Error:
+                broken = [()]
+            if broken:
+                self.notes.append(
+                    f"rows of {table} break the check {check.name} as SQLite reads it; it is "
+                    "there, and new rows have to meet it"
+                )
+
+    def _column(self, schema: Schema, table: Table, column: Column) -> str:
         shape = shape_of(self._database, schema.name, column)
         if self._same and column.type_original is not None and isinstance(shape, Leaf):
             declared = column.type_original if _plain_declaration(column.type_original) else ""
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
         not_null = " NOT NULL" if column.nullable is False else ""
-        return f"{quoted(column.name)} {declared}{not_null}"
+        default = self._default(schema, table, column)
+        return f"{quoted(column.name)} {declared}{not_null}{default}"
 
     def _foreign_key(self, key: ForeignKey) -> str:
         columns = _names(tuple(r.column for r in key.references))
@@ -286,19 +384,47 @@ class SqliteTarget:
         foreign = f"CONSTRAINT {quoted(key.name)} FOREIGN KEY ({columns})"
         return f"{foreign} REFERENCES {parent} ({referenced}){actions}"
 
-    def _create_view(self, schema: Schema, name: str, query: str | None) -> None:
+    def _create_views(self, database: Database) -> None:
+        """Make the views; those of other products in SQLite's SQL, if it understands that."""
+        views = {(s.name, v.name): (s, v) for s in database.schemas for v in s.views}
+        queries: dict[tuple[str, str], list[str]] = {}
+        reasons: dict[tuple[str, str], str] = {}
+        for key, (schema, view) in views.items():
+            try:
+                queries[key] = list(self._queries(database, schema, view))
+            except NotTranslatable as error:
+                reasons[key] = str(error)
+        reasons |= make_in_turn(
+            queries, lambda key, query: self._refusal_of_view(*views[key], query)
+        )
+        for key, reason in reasons.items():
+            self.left_out.append(left_out_view(*views[key], reason))
+        made = [f"{schema}.{name}" for schema, name in views if (schema, name) not in reasons]
+        if made and not self._same:
+            self.notes.append(translation_note(database, "SQLite", made))
+
+    def _queries(self, database: Database, schema: Schema, view: View) -> Iterator[str]:
+        if self._same and view.query_original:
+            yield view.query_original
+        yield translated_view(
+            database, schema, view, "sqlite", lambda s, name: ("", self._name(s, name))
+        )
+
+    def _refusal_of_view(self, schema: Schema, view: View, query: str) -> str | None:
+        """Make a view and try it; return why that fails."""
+        name, columns = self._name(schema, view.name), _names(tuple(c.name for c in view.columns))
+        head = f"{quoted(name)} ({columns})" if columns else quoted(name)
+        own = self._same and query is view.query_original
+        self._db.execute("SAVEPOINT making")
         try:
-            if not query:
-                raise apsw.SQLError(
-                    "the archive has no query for it in a language that SQLite knows"
-                )
-            view = next(v for v in schema.views if v.name == name)
-            columns = _names(tuple(column.name for column in view.columns))
-            self._run(f"CREATE VIEW {quoted(self._name(schema, name))} ({columns}) AS {query}")
-            self._db.execute(f"SELECT 1 FROM {quoted(self._name(schema, name))} LIMIT 0").fetchall()
+            with nullcontext() if own else self._only_names():
+                self._run(f"CREATE VIEW {head} AS {query}")
+                self._db.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 0").fetchall()
         except apsw.Error as error:
-            self._db.execute(f"DROP VIEW IF EXISTS {quoted(self._name(schema, name))}")
-            self.notes.append(f"the view {name} was left out: {error}")
+            self._db.execute("ROLLBACK TO making; RELEASE making")
+            return str(error)
+        self._db.execute("RELEASE making")
+        return None
 
     def _insert(self, schema: Schema, table: Table, kept: list[int]) -> str:
         columns = _names(tuple(table.columns[k].name for k in kept))

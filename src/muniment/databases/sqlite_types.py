@@ -1,7 +1,7 @@
 """What a declared SQLite type means in SQL:2008, and how its values become text.
 
-SQLite checks no types, so each column has two ways to its text: an SQL expression that is quick and
-marks every value it did not expect, and a Python function that takes a closer look at those.
+SQLite checks no types, so each column has two ways to its text: an SQL expression that is quick,
+with the condition under which it is right, and a Python function that takes a closer look.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from decimal import Decimal
 from muniment.errors import FormatError
 from muniment.sql.types import Kind, PredefinedType, parse_type
 
-__all__ = ["Marks", "declared_type", "expression", "lexical", "sqlite_type", "type_of_classes"]
+__all__ = [
+    "Expression", "Marks", "any_class", "declared_type", "expression", "lexical", "sqlite_type",
+    "type_of_classes",
+]  # fmt: skip
 
 _DECLARED = re.compile(r"(?P<name>[^()]*)(?:\(\s*(?P<p>\d+)\s*(?:,\s*(?P<s>\d+)\s*)?\)[^()]*)?")
 
@@ -94,51 +97,80 @@ class Marks:
 
     null: str
     ref: str
-    odd: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """SQL for the text of a column's values, and the condition under which it is right.
+
+    SQLite tests the conditions of all columns at once, which is quicker than to look at each value
+    on its way out.
+    """
+
+    text: str
+    condition: str
 
 
 def expression(
-    column: str, type_: PredefinedType, marks: Marks, reference: str, limit: int, careful: bool
-) -> str:
-    """Return SQL for the text of a value; a value of another class comes with the odd mark.
+    column: str,
+    type_: PredefinedType,
+    marks: Marks,
+    *,
+    nullable: bool,
+    reference: str,
+    limit: int,
+    careful: bool,
+) -> Expression:
+    """Return how a column of this type is read.
 
     ``reference`` is SQL for what finds a large value again; binary values longer than ``limit`` are
     always given by reference, text only if ``careful``.
     """
-    odd = f"ifnull({marks.odd}||{column},{marks.null})"
-    large = f"{marks.ref}||{reference}"
+    text, condition = _reading(column, type_, f"{marks.ref}||{reference}", limit, careful)
+    if not nullable:
+        return Expression(text, condition)
+    return Expression(
+        f"iif({column} is null,{marks.null},{text})"
+        if type_.kind in (Kind.BINARY, Kind.BOOLEAN) or careful
+        else f"ifnull({text},{marks.null})",
+        f"({column} is null or {condition})",
+    )
+
+
+def _reading(
+    column: str, type_: PredefinedType, large: str, limit: int, careful: bool
+) -> tuple[str, str]:
+    """How a value that is not NULL becomes text, and what must hold for it."""
     kind = f"typeof({column})"
     match type_.kind:
         case Kind.INTEGER:
-            return f"iif({kind}='integer',{column},{odd})"
+            return column, f"{kind}='integer'"
         case Kind.FLOAT:
             bound = "1.7976931348623157e308"
-            return f"iif({kind}='real' and {column} between -{bound} and {bound},{column},{odd})"
+            return column, f"({kind}='real' and {column} between -{bound} and {bound})"
         case Kind.DECIMAL:
             # Beyond these bounds SQLite prints exponents. Text is greater than any number.
-            plain = f"{column} between 0.0001 and 1e15"
-            rare = f"{kind}='integer' or {kind}='text' or {column} between -1e15 and -0.0001"
-            return f"iif({plain},{column},iif({rare} or {column}=0,{column},{odd}))"
+            plain = f"{column} between 0.0001 and 1e15 or {kind}='integer' or {kind}='text'"
+            return column, f"({plain} or {column} between -1e15 and -0.0001 or {column}=0)"
         case Kind.BOOLEAN:
-            return f"iif({column} is 1,'true',iif({column} is 0,'false',{odd}))"
+            return f"iif({column} is 1,'true','false')", f"({column} is 1 or {column} is 0)"
         case Kind.TIMESTAMP:
-            spaced = f"{kind}='text' and {column} glob '????-??-?? ??:??:??*'"
-            return f"iif({spaced},replace({column},' ','T'),{odd})"
+            spaced = f"({kind}='text' and {column} glob '????-??-?? ??:??:??*')"
+            return f"replace({column},' ','T')", spaced
         case Kind.BINARY:
             inline = f"iif(length({column})<={limit},hex({column}),{large})"
-            return f"iif({kind}='blob',{inline},{odd})"
+            return inline, f"{kind}='blob'"
         case _ if type_.large and careful:
-            inline = f"iif(octet_length({column})<={limit},{column},{large})"
-            return f"iif({kind}='text',{inline},{odd})"
+            return f"iif(octet_length({column})<={limit},{column},{large})", f"{kind}='text'"
         case _ if type_.length is not None:
-            return f"iif({kind}='text' and length({column})<={type_.length},{column},{odd})"
+            return column, f"({kind}='text' and length({column})<={type_.length})"
         case _:
-            return f"iif({kind}='text',{column},{odd})"
+            return column, f"{kind}='text'"
 
 
-def any_class(column: str, marks: Marks) -> str:
-    """Return SQL for the text of a value in a column that is archived as text whatever it holds."""
-    return f"iif(typeof({column})<>'blob',{column},ifnull({marks.odd}||{column},{marks.null}))"
+def any_class(column: str, marks: Marks) -> Expression:
+    """Return how a column is read that is archived as text whatever it holds."""
+    return Expression(f"ifnull({column},{marks.null})", f"typeof({column})<>'blob'")
 
 
 def lexical(class_: str, value: int | str | bytes, type_: PredefinedType) -> str | None:

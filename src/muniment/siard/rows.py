@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from calendar import isleap
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 from muniment.errors import Unfit
@@ -22,10 +23,11 @@ __all__ = ["RowWriter", "in_utc"]
 # Dates and times end with Z (T_6.3-2); batches leave it out, the tags bring it.
 _UTC_KINDS = {Kind.DATE, Kind.TIME, Kind.TIMESTAMP}
 
-# Possessive, and the commonest days first: these run over every value.
+# Possessive, and the commonest days first: these run over every value. There is no year 0. The one
+# group remembers whether a leap day was among the dates: that takes a closer look.
 _DATE = (
-    rb"[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
-    rb"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31|02-29)"
+    rb"(?!0000)[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
+    rb"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31|(02-29))"
 )
 _TIME = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]++)?+"
 _DURATION = (
@@ -174,7 +176,8 @@ class RowWriter:
     ) -> None:
         """T_6.4-3: a cell that is NULL is left out, tags and all."""
         width, opens, closes = len(self._shapes), self._opens, self._closes
-        positions = _null_cells(cells) if self._nested else null_positions(batch, width)
+        many = batch.data.count(NULL) > batch.rows // 8
+        positions = _null_cells(cells) if self._nested or many else null_positions(batch, width)
         for position in positions:
             k, slot = position % width, 2 * position + 1
             if not self._nullable[k]:
@@ -195,7 +198,7 @@ class RowWriter:
             if type_.kind is Kind.DATE and self._dates.issuperset(cells_k):
                 continue
             column = CELL.join([*cells_k, b""])
-            if not pattern.fullmatch(column) or not _days_exist(column):
+            if not _fits(pattern, column):
                 self._look_closer(k, type_, cells_k, first)
             if type_.kind is Kind.DATE and len(self._dates) < _REMEMBERED:
                 self._dates.update(cells_k)
@@ -204,7 +207,7 @@ class RowWriter:
         pattern = _pattern(type_)
         for row, cell in enumerate(column, first):
             one = cell + CELL
-            if not pattern.fullmatch(one) or not _days_exist(one):
+            if not _fits(pattern, one):
                 wanted = str(type_) if type_.kind is Kind.DECIMAL else _WORDS[type_.kind]
                 raise self._unfit(k, row, repr(cell.decode("utf-8", "replace")), wanted)
 
@@ -232,19 +235,26 @@ class RowWriter:
 
 
 def _null_cells(cells: list[bytes]) -> Iterator[int]:
-    """The same where complex values hold NULLs of their own."""
-    return (position for position, cell in enumerate(cells) if cell == NULL)
+    """The same by a look at every cell: where complex values hold NULLs too, or there are many."""
+    position = -1
+    with suppress(ValueError):
+        while True:
+            position = cells.index(NULL, position + 1)
+            yield position
 
 
 def _references(cells: list[bytes]) -> dict[int, bytes]:
     return {position: cell[1:] for position, cell in enumerate(cells) if cell.startswith(REF)}
 
 
-def _days_exist(column: bytes) -> bool:
-    """What the pattern of dates cannot tell: there is no year 0, and few years have 29 February."""
-    if b"-02-29" in column and not all(isleap(int(y)) for y in _LEAP_DAY.findall(column)):
+def _fits(pattern: re.Pattern[bytes], column: bytes) -> bool:
+    """Whether all cells of a column match, and its leap days are in leap years."""
+    match = pattern.fullmatch(column)
+    if match is None:
         return False
-    return b"0000-" not in column or re.search(rb"(?:\A|\xff)0000-", column) is None
+    if not pattern.groups or match[1] is None:
+        return True
+    return all(isleap(int(year)) for year in _LEAP_DAY.findall(column))
 
 
 def _is_text(cell: bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -14,11 +14,12 @@ from isal import isal_zlib
 
 import muniment
 from muniment.files import new_file
+from muniment.siard.journal import Journal
 from muniment.siard.lobs import LobWriter
 from muniment.siard.metadata import format_metadata, metadata_schema
 from muniment.siard.rows import RowWriter
 from muniment.siard.schema import TABLE_NAMESPACE, table_schema
-from muniment.siard.zip import Block, ZipWriter, deflate
+from muniment.siard.zip import Block, Deflater, ZipWriter, deflate
 from muniment.sql.batch import REF, Batch
 from muniment.sql.model import (
     Array,
@@ -42,12 +43,20 @@ _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 
 @contextmanager
 def create_siard(
-    path: Path, day: date, *, compression: str = "fast", digests: tuple[str, ...] = ("SHA-256",)
+    path: Path,
+    day: date,
+    *,
+    compression: str = "fast",
+    digests: tuple[str, ...] = ("SHA-256",),
+    journal: Journal | None = None,
 ) -> Iterator[SiardTarget]:
-    """Open a new archive that appears at ``path`` only if the block succeeds."""
-    with new_file(path) as stream:
+    """Open a new archive that appears at ``path`` only if the block succeeds.
+
+    With a ``journal`` the archive is the one that this has open, and the journal lets it appear.
+    """
+    with nullcontext(journal.stream) if journal else new_file(path) as stream:
         writer = ZipWriter(stream, day, compression, digests)
-        yield SiardTarget(writer, day, compression, path.parent)
+        yield SiardTarget(writer, day, compression, path.parent, journal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,32 +80,39 @@ class SiardEncoder:
         """Return the part; row numbers in errors count from its first row."""
         write_rows = RowWriter(self.where, self.columns, self.shapes)
         items: list[Block | Batch] = []
-        held: list[bytes] = []
-        size = rows = done = 0
+        deflater = Deflater(self.compression)
+        rows = 0
         for batch in batches:
             if REF in batch.data:
                 # The objects go into the archive in the one process that writes it.
-                if held:
-                    items.append(deflate(b"".join(held), self.compression, rows - done))
+                if deflater.size:
+                    items.append(deflater.block())
+                    deflater = Deflater(self.compression)
                 items.append(batch)
-                held, size, done = [], 0, rows + batch.rows
             else:
-                held.append(write_rows(batch, rows + 1))
-                size += len(held[-1])
+                deflater.add(write_rows(batch, rows + 1), batch.rows)
             rows += batch.rows
-            if size >= _BLOCK:
-                items.append(deflate(b"".join(held), self.compression, rows - done))
-                held, size, done = [], 0, rows
-        if held:
-            items.append(deflate(b"".join(held), self.compression, rows - done))
+            if deflater.size >= _BLOCK:
+                items.append(deflater.block())
+                deflater = Deflater(self.compression)
+        if deflater.size:
+            items.append(deflater.block())
         return EncodedPart(tuple(items), rows)
 
 
 class SiardTarget:
     """A SIARD 2.2 archive in the making."""
 
-    def __init__(self, archive: ZipWriter, day: date, compression: str, scratch: Path) -> None:
+    def __init__(
+        self,
+        archive: ZipWriter,
+        day: date,
+        compression: str,
+        scratch: Path,
+        journal: Journal | None = None,
+    ) -> None:
         self._zip = archive
+        self._journal = journal
         self._day = day
         self._compression = compression
         self._scratch = scratch
@@ -113,6 +129,9 @@ class SiardTarget:
     def define(self, database: Database) -> None:
         """Start the archive with its folders."""
         self._database = database
+        if self._journal:
+            self._journal.begin(self._zip, database, self._day.isoformat())
+            return
         self._zip.folder("content/")
         for schema in database.schemas:
             self._zip.folder(f"content/{schema.folder}/")
@@ -124,6 +143,18 @@ class SiardTarget:
     def roll_back(self, mark: Any) -> None:
         """Forget what was written since ``mark``."""
         self._zip.roll_back(mark)
+        if self._journal:
+            self._journal.forget()
+
+    def completed(self, schema: Schema, table: Table) -> Table | None:
+        """Return a table with its rows if an earlier run has written it."""
+        return self._journal.completed(schema, table) if self._journal else None
+
+    def keep(self, schema: Schema, table: Table) -> None:
+        """Note that a table, now with its rows, is complete."""
+        if self._journal:
+            declared = self._database.schema(schema.name).table(table.name)
+            self._journal.keep(self._zip, schema, table, declared)
 
     def encoder(self, schema: Schema, table: Table) -> SiardEncoder:
         """Return what turns this table's batches into row XML."""
@@ -147,6 +178,11 @@ class SiardTarget:
 
     def finish(self, database: Database) -> None:
         """Write the header: metadata with row counts and the digests over all content."""
+        if self._journal:
+            self.notes += self._journal.notes()
+            # Those who come later have to know that the tables may not fit together.
+            words = [database.description or "", *self._journal.sentences()]
+            database = replace(database, description="\n".join(filter(None, words)) or None)
         digests = tuple(MessageDigest(name, value) for name, value in self._zip.digests().items())
         self._zip.stop_digests()
         complete = replace(

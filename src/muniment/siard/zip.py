@@ -23,7 +23,7 @@ from zlib_ng import zlib_ng
 
 from muniment.errors import SiardError, UsageError
 
-__all__ = ["COMPRESSIONS", "Block", "ZipReader", "ZipWriter", "deflate"]
+__all__ = ["COMPRESSIONS", "Block", "Deflater", "ZipReader", "ZipWriter", "deflate"]
 
 _UTF8, _DESCRIPTOR, _VERSION = 0x0800, 0x0008, 45
 _LIMIT32 = 0xFFFFFFFF
@@ -49,9 +49,30 @@ class Block:
 
 def deflate(data: bytes, compression: str, rows: int = 0) -> Block:
     """Return a block; blocks are independent of one another."""
-    compressor = COMPRESSIONS[compression]()
-    packed = compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
-    return Block(packed, isal_zlib.crc32(data), len(data), rows)
+    deflater = Deflater(compression)
+    deflater.add(data, rows)
+    return deflater.block()
+
+
+class Deflater:
+    """Makes one block of data that comes in pieces, each compressed while it is in the cache."""
+
+    def __init__(self, compression: str) -> None:
+        self._compressor = COMPRESSIONS[compression]()
+        self._packed: list[bytes] = []
+        self._crc = self.size = self._rows = 0
+
+    def add(self, data: bytes, rows: int = 0) -> None:
+        """Add a piece with so many rows."""
+        self._packed.append(self._compressor.compress(data))
+        self._crc = isal_zlib.crc32(data, self._crc)
+        self.size += len(data)
+        self._rows += rows
+
+    def block(self) -> Block:
+        """Return the block; nothing can be added any more."""
+        self._packed.append(self._compressor.flush(zlib.Z_SYNC_FLUSH))
+        return Block(b"".join(self._packed), self._crc, self.size, self._rows)
 
 
 @dataclass(slots=True)
@@ -78,6 +99,7 @@ class ZipWriter:
         }
         self._directory: list[bytes] = []
         self.position = 0
+        self.on_entry: Callable[[bytes], None] = _ignore  # is given each record of the directory
 
     def folder(self, name: str) -> None:
         """Add an empty entry for a folder; the name ends with a slash."""
@@ -124,6 +146,21 @@ class ZipWriter:
         self._stream.seek(self.position)
         self._stream.truncate()
 
+    def go_on(self, position: int, records: Iterable[bytes]) -> None:
+        """Cut the file at ``position`` and go on there, after the entries of these records."""
+        self._stream.seek(0)
+        while self.position < position:
+            chunk = self._stream.read(min(position - self.position, 1 << 20))
+            if not chunk:
+                raise SiardError("the file of the earlier run is shorter than it should be")
+            self.position += len(chunk)
+            for digest in self._digests.values():
+                digest.update(chunk)
+        self._stream.seek(position)
+        self._stream.truncate()
+        for record in records:
+            self._directory.append(record)
+
     def close(self) -> None:
         """Write the central directory."""
         start, count = self.position, len(self._directory)
@@ -164,7 +201,9 @@ class ZipWriter:
 
     def close_entry(self, entry: _Entry) -> None:
         """Note an entry for the central directory."""
-        self._directory.append(self._central_record(entry))
+        record = self._central_record(entry)
+        self._directory.append(record)
+        self.on_entry(record)
 
     def _local_header(self, entry: _Entry) -> bytes:
         streamed = bool(entry.flags & _DESCRIPTOR)
@@ -187,6 +226,10 @@ class ZipWriter:
             len(entry.name), len(extra), 0, 0, 0, attributes, min(entry.offset, _LIMIT32),
         )  # fmt: skip
         return record + entry.name + extra
+
+
+def _ignore(_: bytes) -> None:
+    return
 
 
 def _hash_name(digest_type: str) -> str:

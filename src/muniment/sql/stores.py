@@ -3,6 +3,21 @@
 Work is cut into *parts* so that several processes can share it: a worker process opens the source
 again, reads one part, encodes it for the target, and hands the piece back; the pieces are written
 in order. With one process the same calls run one after the other and give the same bytes.
+
+Some methods and attributes are for those who have them:
+
+    source.notes              sentences that people should read
+    source.unchanged()        whether nobody has changed the database since it was opened
+    source.count(…)           how many rows a table has, counted another way than by reading it
+    source.refit(…)           a table with a wider type for a value that outgrew its own
+    source.misfits()          all columns whose values do not fit
+    source.snapshot_token()   a text; while it is the same, so are the rows: for --resume
+    target.notes              sentences that people should read
+    target.left_out           what could not be made again (``sql.leftout``)
+    target.mark(), target.roll_back(mark)   a table can be written again
+    target.completed(schema, table)         the table with its rows, if an earlier run wrote it
+    target.keep(schema, table)              the table, now with its rows, is complete
+    open_source(…, statement_timeout=seconds), create_target(…, resume=True)
 """
 
 from __future__ import annotations

@@ -19,10 +19,13 @@ from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind, PredefinedType
 
-__all__ = ["DuckdbEncoder", "DuckdbPiece", "arrow_tables"]
+__all__ = [
+    "CHUNK_BYTES", "CHUNK_ROWS", "DuckdbEncoder", "DuckdbPiece", "Splitter", "arrow_tables",
+    "as_values", "nested_type", "nested_value",
+]  # fmt: skip
 
-_CHUNK_ROWS = 122_880  # one row group
-_CHUNK_BYTES = 1 << 25
+CHUNK_ROWS = 122_880  # one row group
+CHUNK_BYTES = 1 << 25
 _GROUP_BYTES = 1 << 20  # what is split at once
 pa.set_memory_pool(pa.system_memory_pool())  # gives memory back where the others keep it
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
@@ -59,13 +62,13 @@ class DuckdbEncoder:
         return DuckdbPiece(tuple(chunks), rows)
 
     def _chunks(self, batches: Iterable[Batch]) -> Iterator[pa.Table]:
-        split = _Splitter(len(self.columns))
+        split = Splitter(len(self.columns))
         rows = size = 0
         for batch in batches:
             split.add(batch)
             rows += batch.rows
             size += len(batch.data)
-            if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
+            if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
                 yield self._table(split.columns())
                 rows = size = 0
         if rows:
@@ -81,15 +84,15 @@ class DuckdbEncoder:
 
     def _array(self, number: int, shape: Shape, cells: pa.Array) -> pa.Array:
         if not isinstance(shape, Leaf):
-            values = [c if c is None else _nested(cell_value(c), shape) for c in cells.to_pylist()]
-            return pa.array(values, _arrow_type(shape))
+            nested = (nested_value(cell_value(c), shape) if c else None for c in cells.to_pylist())
+            return pa.array(list(nested), nested_type(shape))
         if shape.type.kind in (Kind.TEXT, Kind.BINARY, Kind.DATALINK):
             return cells
         text = _as_text(cells, self.place(number))
-        return _as_values(text, shape.type)
+        return as_values(text, shape.type)
 
 
-class _Splitter:
+class Splitter:
     """Collects batches and gives back their columns."""
 
     def __init__(self, width: int) -> None:
@@ -147,7 +150,7 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     rows = size = 0
     for table in tables:
-        full = rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES
+        full = rows >= CHUNK_ROWS or size >= CHUNK_BYTES
         if held and (full or held[0].schema != table.schema):
             yield pa.concat_tables(held)
             held, rows, size = [], 0, 0
@@ -177,7 +180,7 @@ def _resolved(
                 with open_lob(cell[1:]) as lob:
                     cells[row] = _Lob(lob.read())
                 size += len(cells[row])
-        if size >= _CHUNK_BYTES:
+        if size >= CHUNK_BYTES:
             yield _table(encoder, table, holders, start, row + 1)
             start, size = row + 1, 0
     if start < table.num_rows:
@@ -223,7 +226,7 @@ def _as_text(cells: Any, place: str) -> Any:
         ) from error
 
 
-def _as_values(text: pa.Array, type_: PredefinedType) -> pa.Array:
+def as_values(text: pa.Array, type_: PredefinedType) -> pa.Array:
     """Return values, which save DuckDB work, or the text where Arrow cannot hold it exactly."""
     arrow = _value_type(type_)
     if arrow is None:
@@ -252,26 +255,26 @@ def _value_type(type_: PredefinedType) -> pa.DataType | None:
     return None
 
 
-def _arrow_type(shape: Shape) -> pa.DataType:
+def nested_type(shape: Shape) -> pa.DataType:
     match shape:
         case Leaf():
             return _TEXT
         case Array(element):
-            return pa.large_list(_arrow_type(element))
+            return pa.large_list(nested_type(element))
         case Struct(parts):
-            return pa.struct([(f"u{n}", _arrow_type(part)) for n, part in enumerate(parts, 1)])
+            return pa.struct([(f"u{n}", nested_type(part)) for n, part in enumerate(parts, 1)])
 
 
-def _nested(cell: Cell, shape: Shape) -> Any:
+def nested_value(cell: Cell, shape: Shape) -> Any:
     """Return a complex value as pa.array takes it; parts that are missing at the end are NULL."""
     if not isinstance(cell, list):
         return cell
     match shape:
         case Array(element):
-            return [_nested(part, element) for part in cell]
+            return [nested_value(part, element) for part in cell]
         case Struct(parts):
             return {
-                f"u{number}": _nested(part, kind)
+                f"u{number}": nested_value(part, kind)
                 for number, (part, kind) in enumerate(zip(cell, parts, strict=False), 1)
             }
     return None

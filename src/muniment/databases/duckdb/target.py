@@ -8,9 +8,10 @@ defaults, views) is run without access to files and network, one CREATE statemen
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -47,6 +48,13 @@ from muniment.databases.duckdb.types import (
 )
 from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_existing, refuse_losses, settle
+from muniment.sql.leftout import (
+    LeftOut,
+    left_out_rights,
+    left_out_routine,
+    left_out_trigger,
+    left_out_view,
+)
 from muniment.sql.model import (
     Column,
     Database,
@@ -60,12 +68,21 @@ from muniment.sql.model import (
 )
 from muniment.sql.original import split_original
 from muniment.sql.stores import OpenLob
+from muniment.sql.translate import (
+    NotTranslatable,
+    make_in_turn,
+    translated_expression,
+    translated_view,
+    translation_note,
+)
 from muniment.sql.types import Kind
 
 __all__ = ["DuckdbTarget", "create_target"]
 
 _STAGED = "staged"
 _LARGE = 1 << 26  # bytes at once, which only large objects come to; they need room
+Thing = tuple[str, str]  # a kind and a name
+Miss = Callable[[str], LeftOut]  # a reason to what is left out for it
 _LONGEST_CHAIN = 1000  # of rows that refer to rows of the same table
 
 
@@ -118,15 +135,17 @@ def _log(path: Path) -> Path:
 class DuckdbTarget:
     """A DuckDB file in the making; make it with ``create_target``.
 
-    ``notes`` says in sentences what could not be made the same.
+    ``notes`` says in sentences what became something else, ``left_out`` what could not be made.
     """
 
     def __init__(self, path: Path, staged: Path) -> None:
         self.notes: list[str] = []
+        self.left_out: list[LeftOut] = []
         self.finished = False
         self.replaced: tuple[Path, set[str]] | None = None  # the old file, and what it holds
         self._tables: dict[tuple[str, str], NewTable] = {}
-        self._made: set[str] = set()
+        self._made: set[Thing] = set()
+        self._database = Database("")
         self._same_product = False
         self._connection: Connection = connect(path, read_only=False)
         self._connection.execute(f"ATTACH {quote_text(str(staged))} AS {_STAGED}")
@@ -137,6 +156,7 @@ class DuckdbTarget:
 
     def define(self, database: Database) -> None:
         """Make schemas, types, sequences and tables, as yet without keys."""
+        self._database = database
         self._same_product = (database.database_product or "").startswith("DuckDB")
         if self.replaced is not None:
             coming = {
@@ -192,8 +212,7 @@ class DuckdbTarget:
         self._make_indexes(database)
         self._make_views(database)
         self._comment(database)
-        if database.users or database.roles or database.privileges:
-            self._note("users, roles and privileges", "DuckDB has none")
+        self.left_out += left_out_rights(database, "DuckDB has no users")
         self._run(f"DETACH {_STAGED}", "to close the staged rows")
         self._run("CHECKPOINT", "to write the file")
         self.finished = True
@@ -205,12 +224,15 @@ class DuckdbTarget:
             duck = parse_duck_type(user_type.description or "")
             if user_type.category == "distinct" and isinstance(duck, Enumeration):
                 place = f"{quote(schema.name)}.{quote(user_type.name)}"
-                self._try(f"type {schema.name}.{user_type.name}", f"CREATE TYPE {place} AS {duck}")
+                self._try(
+                    "type", f"{schema.name}.{user_type.name}", f"CREATE TYPE {place} AS {duck}"
+                )
         for routine in schema.routines:
             if routine.characteristic == "SEQUENCE":
                 reason = self._refusal(routine.source or "")
                 if reason is not None:
-                    self._note(f"sequence {schema.name}.{routine.name}", reason)
+                    name = f"{schema.name}.{routine.name}"
+                    self._leave_out("sequence", name, reason, routine.source)
 
     def _define_table(self, database: Database, schema: Schema, table: Table) -> None:
         shapes = tuple(shape_of(database, schema.name, column) for column in table.columns)
@@ -249,27 +271,34 @@ class DuckdbTarget:
     def _defaults(self, made: NewTable) -> dict[str, str]:
         usable = {}
         for column, duck in zip(made.table.columns, made.ducks, strict=True):
-            if column.default_value:
-                probe = f"c {duck} DEFAULT ({column.default_value})"
-                if self._is_accepted(probe):
-                    usable[column.name] = column.default_value
-                else:
-                    self.notes.append(
-                        f"{made.where}.{column.name} has no default:"
-                        f" DuckDB does not understand {column.default_value}."
-                    )
+            text = column.default_value
+            for way in self._ways(made.schema, text) if text else ():
+                if self._is_accepted(f"c {duck} DEFAULT ({way})"):
+                    usable[column.name] = way
+                    break
+            else:
+                if text:
+                    name, sql = f"of {made.where}.{column.name}", f"DEFAULT {text}"
+                    self._leave_out("default", name, "DuckDB does not understand it", sql)
         return usable
+
+    def _ways(self, schema: Schema, text: str) -> Iterator[str]:
+        """Yield an expression as it is and, if it is another product's, in DuckDB's SQL."""
+        if not self._same_product:
+            with suppress(NotTranslatable):
+                yield translated_expression(self._database, schema, text, "duckdb")
+        yield text
 
     def _checks(self, made: NewTable) -> Iterator[str]:
         columns = ", ".join(columns_sql(replace(made, defaults={})))
         for check in made.table.check_constraints:
-            if self._is_accepted(f"{columns}, CHECK ({check.condition})"):
-                yield check.condition
+            for way in self._ways(made.schema, check.condition):
+                if self._is_accepted(f"{columns}, CHECK ({way})"):
+                    yield way
+                    break
             else:
-                self.notes.append(
-                    f"{made.where} has no check {check.name}:"
-                    f" DuckDB does not understand {check.condition}."
-                )
+                name, sql = f"{check.name} of {made.where}", f"CHECK ({check.condition})"
+                self._leave_out("check constraint", name, "DuckDB does not understand it", sql)
 
     def _is_accepted(self, body: str) -> bool:
         """Whether DuckDB takes the body of a table that holds SQL from the archive."""
@@ -301,14 +330,14 @@ class DuckdbTarget:
         keys = []
         for key in made.table.foreign_keys:
             if (key.referenced_schema, key.referenced_table) in not_yet:
-                self._note(f"foreign key {key.name} of {made.where}", "Its tables form a ring")
+                self._leave_out_key(made, key, "its tables form a ring")
             else:
                 keys.append(key)
         if self._fill(made, unique, keys) is None:
             return
         for key in list(keys):
             if refused := self._fill(made, unique, [key], keep=False):
-                self._note(f"foreign key {key.name} of {made.where}", refused)
+                self._leave_out_key(made, key, refused)
                 keys.remove(key)
         if refused := self._fill(made, unique, keys):
             raise DatabaseError(f"DuckDB refused the rows of {made.where}: {refused}")
@@ -323,7 +352,7 @@ class DuckdbTarget:
         try:
             self._connection.execute(f"CREATE TABLE {made.place} ({body})")
             if not self._insert_staged(made, keys):
-                reason = "Its rows refer to one another in a ring"
+                reason = "its rows refer to one another in a ring"
         except duckdb.Error as error:
             reason = first_line(error)
         if keep and reason is None:
@@ -358,7 +387,8 @@ class DuckdbTarget:
             ways = [f"ALTER TABLE {place} ADD {kind} ({columns})"]
             if kind == "UNIQUE":  # older versions cannot add the constraint, but its index
                 ways.append(f"CREATE UNIQUE INDEX {quote(key.name)} ON {place} ({columns})")
-            if self._try(f"key {key.name} of {made.where}", *ways):
+            named = "primary key" if kind == "PRIMARY KEY" else "candidate key"
+            if self._try(named, f"{key.name} of {made.where}", *ways):
                 kept.append(f"{kind} ({columns})")
         return kept
 
@@ -368,7 +398,7 @@ class DuckdbTarget:
             for sql in original.statements if original and self._same_product else ():
                 reason = self._refusal(sql)
                 if reason is not None:
-                    self._note(f"index of {schema.name}.{table.name}", reason)
+                    self._leave_out("index", f"of {schema.name}.{table.name}", reason, sql)
 
     def _comment(self, database: Database) -> None:
         for schema in database.schemas:
@@ -384,50 +414,58 @@ class DuckdbTarget:
             for thing, description in things:
                 text, _ = split_original(description)
                 if text:
-                    self._try(f"comment on {thing}", f"COMMENT ON {thing} IS {quote_text(text)}")
+                    self._try("comment", thing, f"COMMENT ON {thing} IS {quote_text(text)}")
 
     def _made_views(self, schema: Schema) -> list[View]:
-        return [v for v in schema.views if f"view {schema.name}.{v.name}" in self._made]
+        return [v for v in schema.views if ("view", f"{schema.name}.{v.name}") in self._made]
 
     def _make_views(self, database: Database) -> None:
         """Make macros and views; as they may need one another, try until nothing moves."""
         waiting = dict(self._creates(database))
-        reasons: dict[str, str] = {}
-        while True:
-            for thing, sql in list(waiting.items()):
-                reason = self._refusal(sql)
-                if reason is None:
-                    del waiting[thing]
-                    self._made.add(thing)
-                reasons[thing] = reason or ""
-            if len(waiting) == len(reasons):
-                break
-            reasons = {}
-        for thing in waiting:
-            self._note(thing, reasons[thing])
+        reasons = make_in_turn(
+            {thing: ways for thing, (_, ways) in waiting.items()},
+            lambda _, sql: self._refusal(sql),
+        )
+        for thing, reason in reasons.items():
+            self.left_out.append(waiting[thing][0](reason))
+        self._made = set(waiting) - set(reasons)
+        views = [name for kind, name in waiting if (kind, name) in self._made and kind == "view"]
+        if views and not self._same_product:
+            self.notes.append(translation_note(database, "DuckDB", views))
 
-    def _creates(self, database: Database) -> Iterator[tuple[str, str]]:
+    def _creates(self, database: Database) -> Iterator[tuple[Thing, tuple[Miss, list[str]]]]:
+        """Yield macros and views with what to say of a failure and the statements to try."""
         for schema in database.schemas:
             for routine in schema.routines:
-                thing = f"routine {schema.name}.{routine.specific_name}"
+                name, missed = routine.specific_name, partial(left_out_routine, schema, routine)
                 if not self._same_product:
-                    self._note(thing, "It is written for another product")
+                    self.left_out.append(missed("it is written for another product"))
                 elif routine.characteristic != "SEQUENCE":
-                    yield thing, routine.source or ""
+                    yield ("routine", f"{schema.name}.{name}"), (missed, [routine.source or ""])
             for view in schema.views:
-                query = view.query_original if self._same_product else view.query
-                thing = f"view {schema.name}.{view.name}"
-                place = f"{quote(schema.name)}.{quote(view.name)}"
-                columns = f"({names_sql(column.name for column in view.columns)})"
-                head = f"CREATE VIEW {place} {columns if view.columns else ''}"
-                if query:
-                    yield thing, f"{head} AS {query}"
+                missing = partial(left_out_view, schema, view)
+                try:
+                    ways = list(self._view_ways(database, schema, view))
+                except NotTranslatable as error:
+                    self.left_out.append(missing(str(error)))
                 else:
-                    self._note(thing, "The archive has no SQL:2008 for it")
+                    yield ("view", f"{schema.name}.{view.name}"), (missing, ways)
             for table in schema.tables:
                 for trigger in table.triggers:
-                    where = f"trigger {trigger.name} of {schema.name}.{table.name}"
-                    self._note(where, "DuckDB has no triggers")
+                    reason = "DuckDB has no triggers"
+                    self.left_out.append(left_out_trigger(schema, table, trigger, reason))
+
+    def _view_ways(self, database: Database, schema: Schema, view: View) -> Iterator[str]:
+        """Yield the statements that may make a view, the best one first."""
+        place = f"{quote(schema.name)}.{quote(view.name)}"
+        columns = f"({names_sql(column.name for column in view.columns)})"
+        head = f"CREATE VIEW {place} {columns if view.columns else ''} AS "
+        if self._same_product and view.query_original:
+            yield head + view.query_original
+        known = {each.name for each in database.schemas}
+        yield head + translated_view(
+            database, schema, view, "duckdb", lambda s, n: (s if s in known else schema.name, n)
+        )
 
     # Running SQL
 
@@ -435,8 +473,8 @@ class DuckdbTarget:
         with translated(doing):
             self._connection.execute(sql)
 
-    def _try(self, thing: str, *ways: str) -> bool:
-        """Run the first SQL that does not fail; if all do, note it and return False."""
+    def _try(self, kind: str, name: str, *ways: str) -> bool:
+        """Run the first SQL that does not fail; if all do, say so and return False."""
         for sql in ways:
             try:
                 self._connection.execute(sql)
@@ -444,7 +482,7 @@ class DuckdbTarget:
                 reason = first_line(error)
             else:
                 return True
-        self._note(thing, reason)
+        self._leave_out(kind, name, reason, ways[0])
         return False
 
     def _refusal(self, sql: str) -> str | None:
@@ -457,5 +495,9 @@ class DuckdbTarget:
             return first_line(error)
         return None
 
-    def _note(self, thing: str, reason: str) -> None:
-        self.notes.append(f"Not made: {thing}. {reason.rstrip('.')}.")
+    def _leave_out(self, kind: str, name: str, reason: str, sql: str | None) -> None:
+        self.left_out.append(LeftOut(kind, name, reason.rstrip("."), sql or None))
+
+    def _leave_out_key(self, made: NewTable, key: ForeignKey, reason: str) -> None:
+        sql = f"ALTER TABLE {made.place} ADD {foreign_key_sql(key)}"
+        self._leave_out("foreign key", f"{key.name} of {made.where}", reason, sql)

@@ -1,0 +1,96 @@
+"""``muniment browse``: a local web page on archives."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import click
+
+from muniment.cli.options import check_input, examples
+from muniment.cli.terminal import safe
+from muniment.errors import MissingDriver, UsageError
+
+__all__ = ["browse"]
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+
+
+@click.command(
+    epilog=examples(
+        "muniment browse trees.siard", "muniment browse old.siard new.siard --port 8080"
+    )
+)
+@click.argument(
+    "files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.siard..."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8180, show_default=True,
+    help="0: any free one; one that is taken is replaced by the next.",
+)  # fmt: skip
+@click.option("--open/--no-open", "opens", default=None, help="Open a browser (on a terminal).")
+def browse(files: tuple[Path, ...], host: str, port: int, opens: bool | None) -> None:
+    """Open archives in a browser: rows, large objects, a diagram, search, and SQL.
+
+    Everything is read from the archives; nothing is written beside them. An index under the user's
+    cache folder is built in the background. Ctrl-C ends it.
+    """
+    for file in files:
+        check_input(file)
+    site, app = _site(files, host)
+    listener = _listen(host, port)
+    address = f"http://{_shown(host)}:{listener.getsockname()[1]}/"
+    click.echo(safe(f"{', '.join(f.name for f in files)}: {address}  (Ctrl-C ends)"))
+    if opens if opens is not None else sys.stdout.isatty():
+        webbrowser.open(address)
+    _serve(app, listener)
+    del site
+
+
+def _site(files: tuple[Path, ...], host: str) -> tuple[Any, Any]:
+    try:
+        import jinja2
+        import starlette
+        import uvicorn
+    except ImportError as error:
+        raise MissingDriver("The web page", "web") from error
+    _ = jinja2, starlette, uvicorn
+    from muniment.query.names import unique_names
+    from muniment.web.app import create_app
+    from muniment.web.site import OpenArchive, Site
+
+    names = unique_names((file.stem for file in files), taken=("memory", "system", "temp"))
+    archives = {n: OpenArchive(n, f) for n, f in zip(names, files, strict=True)}
+    site = Site(archives)
+    # A page of another site must not reach this one under a name of its own (DNS rebinding).
+    return site, create_app(site, hosts=(*_LOCAL, "[::1]") if host in _LOCAL else ())
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for candidate in (port, *range(port + 1, port + 20)) if port else (0,):
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, candidate))
+        except OSError as error:
+            listener.close()
+            refused = error
+        else:
+            return listener
+    raise UsageError(f"{host}:{port} cannot be listened on: {refused.strerror}")
+
+
+def _serve(app: Any, listener: socket.socket) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="on", http="h11")
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

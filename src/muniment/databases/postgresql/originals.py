@@ -1,0 +1,431 @@
+"""Definitions that SIARD has no place for, as statements that bring them back to PostgreSQL.
+
+They stand at the end of descriptions (see ``sql.original``), complete and readable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from muniment.databases.postgresql.catalogue import Catalogue, Row
+from muniment.databases.postgresql.connection import quote, quote_text
+
+__all__ = [
+    "aggregate_sql", "collation_sql", "extension_sql", "is_plain_constraint", "own_rows",
+    "search_statements", "sequence_sql", "sequence_state", "table_statements", "type_statements",
+    "view_statements",
+]  # fmt: skip
+
+_ENABLED = {"D": "DISABLE", "R": "ENABLE REPLICA", "A": "ENABLE ALWAYS"}
+_STORAGE = {"p": "PLAIN", "e": "EXTERNAL", "x": "EXTENDED", "m": "MAIN"}
+_COMMANDS = {"*": "ALL", "r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELETE"}
+_REPLICA = {"n": "NOTHING", "f": "FULL"}
+
+
+def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator[str]:
+    """Yield the statements that make a table as it was, but for its keys and checks.
+
+    ``kept`` are the tables in the archive: only from those can it inherit.
+    """
+    oid, place = row["oid"], quote(row["schema"], row["name"])
+    yield _create_table(catalogue, row, kept)
+    yield from _partitions(catalogue, oid)
+    yield from _column_settings(catalogue, row, place)
+    for constraint in catalogue.constraints[oid]:
+        if constraint["kind"] not in "pufcx":  # constraint triggers are triggers
+            continue
+        if _is_own(constraint) and not is_plain_constraint(constraint):
+            name = quote(constraint["name"])
+            yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {constraint['definition']}"
+            if constraint["kind"] == "x" and constraint["comment"]:
+                text = quote_text(constraint["comment"])
+                yield f"COMMENT ON CONSTRAINT {name} ON {place} IS {text}"
+    yield from _indexes(catalogue, row, place)
+    yield from _rules(catalogue, oid, "TABLE", place)
+    yield from _trigger_states(catalogue, oid, place)
+    yield from _security(catalogue, row, place)
+    yield from _statistics(catalogue, oid)
+    if row["relreplident"] in _REPLICA:
+        yield f"ALTER TABLE {place} REPLICA IDENTITY {_REPLICA[row['relreplident']]}"
+
+
+def own_rows(count: int) -> str:
+    """The line that says how many of a table's rows are not those of tables that inherit."""
+    return f"-- rows of its own: {count}"
+
+
+def _is_own(constraint: Row) -> bool:
+    return bool(constraint["conislocal"]) and not constraint["conparentid"]
+
+
+def is_plain_constraint(constraint: Row) -> bool:
+    """Whether SIARD says everything about a key or check."""
+    if constraint["condeferrable"] or not constraint["convalidated"]:
+        return False
+    definition = constraint["definition"]
+    if constraint["kind"] == "c":
+        return not constraint["connoinherit"]
+    if constraint["kind"] in "pu":
+        return "INCLUDE" not in definition and "NULLS NOT DISTINCT" not in definition
+    return constraint["kind"] == "f" and not re.search(r"SET (NULL|DEFAULT) \(", definition)
+
+
+def _create_table(catalogue: Catalogue, row: Row, kept: set[int]) -> str:
+    parents = [p for p in catalogue.parents[row["oid"]] if p["parent"] in kept]
+    unlogged = "UNLOGGED " if row["relpersistence"] == "u" else ""
+    columns = [
+        f"    {_column(column)}"
+        for column in catalogue.columns[row["oid"]]
+        if column["attislocal"] or not parents
+    ]
+    sql = f"CREATE {unlogged}TABLE {quote(row['schema'], row['name'])} ("
+    sql += "\n" + ",\n".join(columns) + "\n)" if columns else ")"
+    if parents:
+        sql += f"\nINHERITS ({', '.join(quote(p['schema'], p['name']) for p in parents)})"
+    if row["partition_key"]:
+        sql += f"\nPARTITION BY {row['partition_key']}"
+    return sql + _method(row) + _with(row["reloptions"])
+
+
+def _method(row: Row) -> str:
+    return f"\nUSING {quote(row['method'])}" if row["method"] not in (None, "heap") else ""
+
+
+def _with(options: list[str] | None) -> str:
+    if not options:
+        return ""
+    listed = []
+    for option in options:
+        name, _, value = option.partition("=")
+        listed.append(f"{name}={quote_text(value)}")
+    return f"\nWITH ({', '.join(listed)})"
+
+
+def _column(column: Row) -> str:
+    sql = f"{quote(column['name'])} {column['type']}"
+    if column["collation"]:
+        sql += f" COLLATE {column['collation']}"
+    if column["attgenerated"] == "s":
+        sql += f" GENERATED ALWAYS AS ({column['expression']}) STORED"
+    elif column["attgenerated"]:
+        sql += f" GENERATED ALWAYS AS ({column['expression']}) VIRTUAL"
+    elif column["attidentity"]:
+        sql += f" GENERATED {identity(column)} AS IDENTITY{column.get('sequence', '')}"
+    elif column["expression"]:
+        sql += f" DEFAULT {column['expression']}"
+    return f"{sql} NOT NULL" if column["attnotnull"] else sql
+
+
+def identity(column: Row) -> str:
+    """How an identity column takes values."""
+    return "ALWAYS" if column["attidentity"] == "a" else "BY DEFAULT"
+
+
+def _partitions(catalogue: Catalogue, oid: int) -> Iterator[str]:
+    """Yield the partitions of a table, those of partitions after them."""
+    parent = catalogue.by_oid[oid]
+    children = [catalogue.by_oid[c] for c in catalogue.children[oid] if c in catalogue.by_oid]
+    for child in sorted(children, key=lambda c: (c["schema"], c["name"])):
+        if not child["relispartition"]:
+            continue
+        place = quote(child["schema"], child["name"])
+        sql = f"CREATE TABLE {place} PARTITION OF {quote(parent['schema'], parent['name'])}"
+        sql += f"\n{child['bound']}"
+        if child["partition_key"]:
+            sql += f"\nPARTITION BY {child['partition_key']}"
+        yield sql + _method(child) + _with(child["reloptions"])
+        yield from _differing_defaults(catalogue, parent, child)
+        if child["comment"]:
+            yield f"COMMENT ON TABLE {place} IS {quote_text(child['comment'])}"
+        for constraint in catalogue.constraints[child["oid"]]:
+            own = _is_own(constraint) and not constraint["coninhcount"]
+            if own and constraint["kind"] in "pufcx":
+                name, definition = quote(constraint["name"]), constraint["definition"]
+                yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {definition}"
+        yield from _indexes(catalogue, child, place)
+        for trigger in catalogue.triggers[child["oid"]]:
+            yield trigger["definition"]
+        yield from _trigger_states(catalogue, child["oid"], place)
+        yield from _partitions(catalogue, child["oid"])
+
+
+def _differing_defaults(catalogue: Catalogue, parent: Row, child: Row) -> Iterator[str]:
+    inherited = {c["name"]: c for c in catalogue.columns[parent["oid"]]}
+    place = quote(child["schema"], child["name"])
+    for column in catalogue.columns[child["oid"]]:
+        above = inherited.get(column["name"])
+        alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
+        if above is None or column["attgenerated"] or column["attidentity"]:
+            continue
+        if column["expression"] != above["expression"]:
+            if column["expression"]:
+                yield f"{alter} SET DEFAULT {column['expression']}"
+            else:
+                yield f"{alter} DROP DEFAULT"
+        if column["attnotnull"] and not above["attnotnull"]:
+            yield f"{alter} SET NOT NULL"
+
+
+def _column_settings(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
+    inherited = bool(catalogue.parents[row["oid"]])
+    above = {
+        c["name"]: c for p in catalogue.parents[row["oid"]] for c in catalogue.columns[p["parent"]]
+    }
+    for column in catalogue.columns[row["oid"]]:
+        alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
+        if inherited and not column["attislocal"]:
+            parent = above.get(column["name"])
+            if parent and column["expression"] != parent["expression"]:
+                default = column["expression"]
+                yield f"{alter} SET DEFAULT {default}" if default else f"{alter} DROP DEFAULT"
+            if parent and column["attnotnull"] and not parent["attnotnull"]:
+                yield f"{alter} SET NOT NULL"
+        if column["attstorage"] != column["typstorage"]:
+            yield f"{alter} SET STORAGE {_STORAGE[column['attstorage']]}"
+        if column["compression"]:
+            method = {"p": "pglz", "l": "lz4"}[column["compression"]]
+            yield f"{alter} SET COMPRESSION {method}"
+        if (column["attstattarget"] or -1) >= 0:
+            yield f"{alter} SET STATISTICS {column['attstattarget']}"
+        if column["attoptions"]:
+            yield f"{alter} SET ({', '.join(column['attoptions'])})"
+
+
+def _indexes(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
+    for index in catalogue.indexes[row["oid"]]:
+        name = quote(row["schema"], index["name"])
+        if index["constraint_oid"] is None:
+            yield index["definition"]
+            if index["attached"]:
+                yield f"ALTER INDEX {index['attached']} ATTACH PARTITION {name}"
+        elif index["attached"]:
+            continue
+        if index["comment"]:
+            yield f"COMMENT ON INDEX {name} IS {quote_text(index['comment'])}"
+        if index["indisclustered"]:
+            yield f"ALTER TABLE {place} CLUSTER ON {quote(index['name'])}"
+        if index["indisreplident"]:
+            yield f"ALTER TABLE {place} REPLICA IDENTITY USING INDEX {quote(index['name'])}"
+
+
+def _rules(catalogue: Catalogue, oid: int, kind: str, place: str) -> Iterator[str]:
+    for rule in catalogue.rules[oid]:
+        name = quote(rule["name"])
+        yield rule["definition"].rstrip(";")
+        if rule["enabled"] in _ENABLED:
+            yield f"ALTER TABLE {place} {_ENABLED[rule['enabled']]} RULE {name}"
+        if rule["comment"]:
+            yield f"COMMENT ON RULE {name} ON {place} IS {quote_text(rule['comment'])}"
+
+
+def _trigger_states(catalogue: Catalogue, oid: int, place: str) -> Iterator[str]:
+    for trigger in catalogue.triggers[oid]:
+        if trigger["enabled"] in _ENABLED:
+            state = _ENABLED[trigger["enabled"]]
+            yield f"ALTER TABLE {place} {state} TRIGGER {quote(trigger['name'])}"
+
+
+def _security(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
+    for policy in catalogue.policies[row["oid"]]:
+        name = quote(policy["name"])
+        sql = f"CREATE POLICY {name} ON {place}"
+        if not policy["permissive"]:
+            sql += " AS RESTRICTIVE"
+        sql += f" FOR {_COMMANDS[policy['command']]} TO {', '.join(policy['roles'])}"
+        if policy["using"]:
+            sql += f" USING ({policy['using']})"
+        if policy["checks"]:
+            sql += f" WITH CHECK ({policy['checks']})"
+        yield sql
+        if policy["comment"]:
+            yield f"COMMENT ON POLICY {name} ON {place} IS {quote_text(policy['comment'])}"
+    if row["relrowsecurity"]:
+        yield f"ALTER TABLE {place} ENABLE ROW LEVEL SECURITY"
+    if row["relforcerowsecurity"]:
+        yield f"ALTER TABLE {place} FORCE ROW LEVEL SECURITY"
+
+
+def _statistics(catalogue: Catalogue, oid: int) -> Iterator[str]:
+    for statistics in catalogue.statistics[oid]:
+        name = quote(statistics["schema"], statistics["name"])
+        yield statistics["definition"]
+        if (statistics["target"] or -1) >= 0:
+            yield f"ALTER STATISTICS {name} SET STATISTICS {statistics['target']}"
+        if statistics["comment"]:
+            yield f"COMMENT ON STATISTICS {name} IS {quote_text(statistics['comment'])}"
+
+
+def view_statements(catalogue: Catalogue, row: Row) -> Iterator[str]:
+    """Yield what a view has besides its query; for a materialised view, the whole of it."""
+    place, oid = quote(row["schema"], row["name"]), row["oid"]
+    if row["kind"] == "m":
+        query, filled = row["query"].rstrip(";"), "" if row["relispopulated"] else " NO"
+        head = f"CREATE MATERIALIZED VIEW {place}{_method(row)}{_with(row['reloptions'])}"
+        yield f"{head} AS\n{query}\nWITH{filled} DATA"
+        yield from _indexes(catalogue, row, place)
+    elif row["reloptions"]:
+        options = _with(row["reloptions"]).strip().removeprefix("WITH ")
+        yield f"ALTER VIEW {place} SET {options}"
+    for column in catalogue.columns[oid]:
+        if column["expression"]:
+            name = quote(column["name"])
+            yield f"ALTER VIEW {place} ALTER COLUMN {name} SET DEFAULT {column['expression']}"
+    yield from _rules(catalogue, oid, "VIEW", place)
+    for trigger in catalogue.triggers[oid]:
+        yield trigger["definition"]
+        if trigger["comment"]:
+            name = quote(trigger["name"])
+            yield f"COMMENT ON TRIGGER {name} ON {place} IS {quote_text(trigger['comment'])}"
+    yield from _trigger_states(catalogue, oid, place)
+
+
+def sequence_sql(row: Row) -> str:
+    """The statement that makes a sequence."""
+    head = f"CREATE {'UNLOGGED ' if row['relpersistence'] == 'u' else ''}SEQUENCE"
+    return f"{head} {quote(row['schema'], row['name'])} AS {row['type']}{sequence_options(row)}"
+
+
+def sequence_options(row: Row) -> str:
+    """What follows the name of a sequence, or stands between the brackets of an identity."""
+    return (
+        f" INCREMENT BY {row['step']} MINVALUE {row['least']} MAXVALUE {row['most']}"
+        f" START WITH {row['start']} CACHE {row['cache']}{' CYCLE' if row['cycle'] else ''}"
+    )
+
+
+def sequence_state(row: Row, value: int, called: bool) -> str:
+    """The statement that sets a sequence to where it was."""
+    place = quote_text(quote(row["schema"], row["name"]))
+    return f"SELECT pg_catalog.setval({place}, {value}, {str(called).lower()})"
+
+
+def type_statements(catalogue: Catalogue, row: Row) -> Iterator[str]:
+    """Yield the statements that make a type of the user's own."""
+    place = quote(row["schema"], row["name"])
+    if row["kind"] == "e":
+        yield f"CREATE TYPE {place} AS ENUM ({', '.join(map(quote_text, row['labels']))})"
+    elif row["kind"] == "r":
+        yield f"CREATE TYPE {place} AS RANGE ({', '.join(_range_parts(catalogue, row))})"
+    elif row["kind"] == "d":
+        yield _create_domain(row)
+        yield from _domain_checks(catalogue, row, place)
+    elif row["kind"] == "c" and row["relkind"] == "c":
+        attributes = ", ".join(
+            f"{quote(a['name'])} {a['type']}"
+            + (f" COLLATE {a['collation']}" if a["collation"] else "")
+            for a in catalogue.columns[row["typrelid"]]
+        )
+        yield f"CREATE TYPE {place} AS ({attributes})"
+
+
+def _range_parts(catalogue: Catalogue, row: Row) -> Iterator[str]:
+    facts = catalogue.ranges[row["oid"]]
+    yield f"SUBTYPE = {facts['subtype']}"
+    if not facts["opcdefault"]:
+        yield f"SUBTYPE_OPCLASS = {quote(facts['class_schema'], facts['class_name'])}"
+    if facts["rngcollation"] and facts["rngcollation"] != facts["own_collation"]:
+        yield f"COLLATION = {quote(facts['collation_schema'], facts['collation'])}"
+    if facts["difference"]:
+        yield f"SUBTYPE_DIFF = {facts['difference']}"
+    if facts["multirange"]:
+        yield f"MULTIRANGE_TYPE_NAME = {facts['multirange']}"
+
+
+def _create_domain(row: Row) -> str:
+    sql = f"CREATE DOMAIN {quote(row['schema'], row['name'])} AS {row['base']}"
+    if row["collation"]:
+        sql += f" COLLATE {row['collation']}"
+    if row["typdefault"] is not None:
+        sql += f" DEFAULT {row['typdefault']}"
+    return f"{sql} NOT NULL" if row["typnotnull"] else sql
+
+
+def _domain_checks(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
+    for constraint in catalogue.constraints[0]:
+        if constraint["contypid"] == row["oid"] and constraint["kind"] == "c":
+            name = quote(constraint["name"])
+            yield f"ALTER DOMAIN {place} ADD CONSTRAINT {name} {constraint['definition']}"
+            if comment := constraint["comment"]:
+                on = f"COMMENT ON CONSTRAINT {name} ON DOMAIN {place}"
+                yield f"{on} IS {quote_text(comment)}"
+
+
+def extension_sql(row: Row) -> str:
+    """The statement that brings an extension."""
+    return f"CREATE EXTENSION IF NOT EXISTS {quote(row['name'])} WITH SCHEMA {quote(row['schema'])}"
+
+
+_PROVIDERS = {"c": "libc", "i": "icu", "b": "builtin"}
+
+
+def collation_sql(row: Row) -> str | None:
+    """The statement that makes a collation; None for one whose provider cannot be named."""
+    facts = row["facts"]
+    provider = _PROVIDERS.get(facts["collprovider"])
+    if provider is None:
+        return None
+    locale = facts.get("collocale") or facts.get("colliculocale")
+    parts = [f"provider = {provider}"]
+    if locale:
+        parts.append(f"locale = {quote_text(locale)}")
+    elif facts["collcollate"] == facts["collctype"]:
+        parts.append(f"locale = {quote_text(facts['collcollate'])}")
+    else:
+        parts.append(f"lc_collate = {quote_text(facts['collcollate'])}")
+        parts.append(f"lc_ctype = {quote_text(facts['collctype'])}")
+    if not facts["collisdeterministic"]:
+        parts.append("deterministic = false")
+    return f"CREATE COLLATION {quote(row['schema'], row['name'])} ({', '.join(parts)})"
+
+
+def search_statements(catalogue: Catalogue, home: str) -> Iterator[str]:
+    """Yield the dictionaries and configurations of a schema for the search in text."""
+    for row in catalogue.dictionaries:
+        if row["schema"] == home:
+            options = f", {row['options']}" if row["options"] else ""
+            place = f"TEXT SEARCH DICTIONARY {quote(home, row['name'])}"
+            yield f"CREATE {place} (TEMPLATE = {row['template']}{options})"
+            if row["comment"]:
+                yield f"COMMENT ON {place} IS {quote_text(row['comment'])}"
+    for row in catalogue.configurations:
+        if row["schema"] == home:
+            place = f"TEXT SEARCH CONFIGURATION {quote(home, row['name'])}"
+            yield f"CREATE {place} (PARSER = {row['parser']})"
+            for mapping in row["mappings"]:
+                yield f"ALTER {place} ADD MAPPING FOR {mapping}"
+            if row["comment"]:
+                yield f"COMMENT ON {place} IS {quote_text(row['comment'])}"
+
+
+_AGGREGATE_PARTS = (
+    ("SFUNC", "sfunc"), ("STYPE", "stype"), ("FINALFUNC", "finalfunc"),
+    ("COMBINEFUNC", "combinefunc"), ("SERIALFUNC", "serialfunc"),
+    ("DESERIALFUNC", "deserialfunc"), ("MSFUNC", "msfunc"), ("MINVFUNC", "minvfunc"),
+    ("MSTYPE", "mstype"), ("MFINALFUNC", "mfinalfunc"),
+)  # fmt: skip
+
+
+def aggregate_sql(schema: str, name: str, row: Row) -> str | None:
+    """The statement that makes an aggregate; None for hypothetical and ordered sets."""
+    if row["aggkind"] != "n":
+        return None
+    parts = [
+        f"{word} = {row[key]}" for word, key in _AGGREGATE_PARTS if row[key] not in (None, "-")
+    ]
+    for word, key in (("INITCOND", "agginitval"), ("MINITCOND", "aggminitval")):
+        if row[key] is not None:
+            parts.append(f"{word} = {quote_text(row[key])}")
+    if row["aggfinalextra"]:
+        parts.append("FINALFUNC_EXTRA")
+    if row["sspace"]:
+        parts.append(f"SSPACE = {row['sspace']}")
+    if row["sortop"]:
+        operator = row["sortop"].partition("(")[0]
+        home, _, sign = operator.rpartition(".")
+        parts.append(f"SORTOP = OPERATOR({home or 'pg_catalog'}.{sign})")
+    parallel = {"s": "SAFE", "r": "RESTRICTED"}.get(row["proparallel"])
+    if parallel:
+        parts.append(f"PARALLEL = {parallel}")
+    arguments = row["arguments"] or "*"
+    return f"CREATE AGGREGATE {quote(schema, name)}({arguments}) ({', '.join(parts)})"

@@ -1,0 +1,84 @@
+"""Where indexes lie: under the user's cache folder, by the SHA-256 of the archive's bytes.
+
+Everything here can be deleted at any time. An index is found by what the archive *is*, never by
+what it says about itself: a forged archive cannot lend its rows to another one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["FORMAT", "cache_folder", "digest_of", "index_path", "locked", "private_folder"]
+
+FORMAT = 1  # of the index; another one is built anew
+_CHUNK = 1 << 20
+
+
+def cache_folder() -> Path:
+    """Return the folder for indexes: MUNIMENT_CACHE, or the one that the system has for caches."""
+    if named := os.environ.get("MUNIMENT_CACHE"):
+        return Path(named)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "muniment"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muniment"
+
+
+def index_path(digest: str) -> Path:
+    """Return where the index of the archive with this digest lies, if it was built."""
+    return cache_folder() / "index" / f"{digest}-{FORMAT}.duckdb"
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file; one that has not changed since is not read again."""
+    state = path.stat()
+    identity = f"{path.resolve()}\0{state.st_dev}\0{state.st_ino}"
+    name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
+    memo = cache_folder() / "digests" / f"{name}.json"
+    seen = [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads(memo.read_text(encoding="ascii"))
+        if known["seen"] == seen:
+            return str(known["sha256"])
+    digest = _sha256(path)
+    after = path.stat()
+    if [after.st_size, after.st_mtime_ns, after.st_ctime_ns] == seen:
+        _remember(memo, {"seen": seen, "sha256": digest})
+    return digest
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _remember(memo: Path, value: object) -> None:
+    with suppress(OSError):  # a full or read-only cache costs time, nothing else
+        private_folder(memo.parent)
+        partial = memo.with_name(f"{memo.name}.{os.getpid()}.partial")
+        partial.write_text(json.dumps(value), encoding="ascii")
+        partial.rename(memo)
+
+
+def private_folder(folder: Path) -> Path:
+    """Make a folder that only this user can read: an index holds what its archive holds."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Let one process at a time build an index; the others wait for it."""
+    private_folder(path.parent)
+    with path.with_suffix(".lock").open("wb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,142 @@
+"""Results on their way out: CSV, JSON lines and Parquet, batch by batch."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, BinaryIO
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+__all__ = ["guarded", "json_value", "plain_batch", "write_csv", "write_json_lines", "write_parquet"]
+
+# What spreadsheets take for a formula at the start of a cell.
+_FORMULA = r"^[=+\-@\t\r]"
+_EXACT_FLOAT = 1 << 53
+
+
+def write_csv(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO, exact: bool = False
+) -> int:
+    """Write CSV as RFC 4180 has it: NULL is nothing, an empty text is two quotes.
+
+    Unless ``exact``, a text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """
+    rows = 0
+    options = pa.csv.WriteOptions(quoting_style="needed")
+    empty = plain_batch(_empty(schema), exact)
+    # A name may occur twice in a result, and so it may in the heading.
+    with pa.csv.CSVWriter(stream, empty.schema, write_options=options) as writer:
+        for batch in batches:
+            writer.write_batch(plain_batch(batch, exact))
+            rows += batch.num_rows
+    return rows
+
+
+def write_json_lines(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
+    """Write one JSON object per row and line."""
+    rows = 0
+    for batch in batches:
+        names = batch.schema.names
+        columns = [column.to_pylist() for column in batch.columns]
+        lines = (
+            json.dumps(dict(zip(names, map(json_value, row), strict=True)), ensure_ascii=False)
+            for row in zip(*columns, strict=True)
+        )
+        text = "".join(f"{line}\n" for line in lines)
+        stream.write(text.encode("utf-8", "backslashreplace"))
+        rows += batch.num_rows
+    return rows
+
+
+def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
+    """Write a Parquet file; columns of the same name get a number."""
+    from muniment.query.names import unique_names
+
+    names = unique_names(schema.names)
+    fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+    rows = 0
+    with pa.parquet.ParquetWriter(stream, pa.schema(fields), compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch.rename_columns(names))
+            rows += batch.num_rows
+    return rows
+
+
+def plain_batch(batch: pa.RecordBatch, exact: bool = False) -> pa.RecordBatch:
+    """Return a batch whose columns are text, numbers, dates and truth values only."""
+    columns = [_plain(column, exact) for column in batch.columns]
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
+def _plain(column: pa.Array, exact: bool) -> pa.Array:
+    kind = column.type
+    if pa.types.is_nested(kind) or pa.types.is_interval(kind) or pa.types.is_duration(kind):
+        texts = [None if v is None else _text(json_value(v)) for v in column.to_pylist()]
+        column = pa.array(texts, pa.large_string())
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        texts = [None if v is None else v.hex().upper() for v in column.to_pylist()]
+        column = pa.array(texts, pa.large_string())
+    elif pa.types.is_null(kind):
+        column = column.cast(pa.string())
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return column if exact or not is_text else _guarded_column(column)
+
+
+def _guarded_column(column: pa.Array) -> pa.Array:
+    formulas = pc.match_substring_regex(column, pattern=_FORMULA)
+    if not pc.any(formulas).as_py():
+        return column
+    return pc.if_else(formulas, pc.binary_join_element_wise("'", column, ""), column)
+
+
+def guarded(text: str) -> str:
+    """Return a text that no spreadsheet runs.
+
+    >>> guarded("=1+1"), guarded("plain")
+    ("'=1+1", 'plain')
+    """
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def json_value(value: Any) -> Any:
+    """Return a value as JSON has it: what JSON cannot hold exactly becomes text.
+
+    >>> json_value({"n": Decimal("1.10"), "day": date(1887, 4, 1), "x": b"\\x01"})
+    {'n': '1.10', 'day': '1887-04-01', 'x': '01'}
+    """
+    match value:
+        case None | bool() | str():
+            return value
+        case int():
+            return value if abs(value) <= _EXACT_FLOAT else str(value)
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case Decimal():
+            return format(value, "f")
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta() | UUID():
+            return str(value)
+        case bytes():
+            return value.hex().upper()
+        case dict():
+            return {str(name): json_value(part) for name, part in value.items()}
+        case list() | tuple():
+            return [json_value(part) for part in value]
+    return str(value)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([], field.type) for field in schema], names=schema.names)

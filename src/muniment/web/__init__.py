@@ -1,0 +1,1 @@
+"""The web pages: ``create_app(Site({"trees": OpenArchive("trees", path)}))``."""

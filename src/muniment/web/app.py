@@ -1,0 +1,191 @@
+"""The web application: every route on one screen, and the rules that hold for all of them."""
+
+from __future__ import annotations
+
+import logging
+import mimetypes
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from muniment.errors import MunimentError, NotFound, QueryError, UsageError
+from muniment.web import archive_pages, console_page, diagram_page, object_page
+from muniment.web.page import Page, render, text_of
+from muniment.web.row_page import row_page
+from muniment.web.search_page import search_page
+from muniment.web.site import Site
+from muniment.web.table_page import table_page
+
+__all__ = ["create_app"]
+
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+    "media-src 'self'; frame-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'self'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_ONE_TABLE = "/a/{archive}/t/{schema}/{table}"
+
+PagesByPath = tuple[tuple[str, Callable[[Request], Page]], ...]
+PAGES: PagesByPath = (
+    ("/a/{archive}", archive_pages.archive_page),
+    ("/a/{archive}/s/{schema}", archive_pages.schema_page),
+    ("/a/{archive}/v/{schema}/{view}", archive_pages.view_page),
+    ("/a/{archive}/r/{schema}/{routine}", archive_pages.routine_page),
+    ("/a/{archive}/people", archive_pages.people_page),
+    ("/a/{archive}/progress", archive_pages.progress_page),
+    ("/a/{archive}/diagram", diagram_page.diagram_page),
+    ("/a/{archive}/search", search_page),
+    ("/a/{archive}/sql", console_page.console_page),
+    (_ONE_TABLE, table_page),
+    (f"{_ONE_TABLE}/{{row}}", row_page),
+    (f"{_ONE_TABLE}/{{row}}/{{column}}", object_page.object_page),
+)
+FILES: tuple[tuple[str, Callable[[Request], Response]], ...] = (
+    ("/a/{archive}/sql/download", console_page.download_result),
+    (f"{_ONE_TABLE}/{{row}}/{{column}}/raw", object_page.raw_object),
+)
+
+
+def create_app(site: Site, hosts: tuple[str, ...] = ()) -> Starlette:
+    """Return the application for a site; ``hosts`` are the names it answers to, if not all."""
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> Any:
+        site.start()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(site.close)
+
+    routes = [
+        Route("/", _home),
+        Route("/healthz", lambda _request: Response("ok\n", media_type="text/plain")),
+        Route("/static/{name}", _static),
+        *(Route(path, _page(make)) for path, make in PAGES),
+        *(Route(path, _file(make)) for path, make in FILES),
+    ]
+    app = Starlette(
+        routes=routes,
+        lifespan=lifespan,
+        middleware=[Middleware(_Guard, hosts=hosts), Middleware(GZipMiddleware)],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+    )
+    app.state.site = site
+    return app
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def _page(make: Callable[[Request], Page]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        return await run_in_threadpool(_answered, request, lambda: render(request, make(request)))
+
+    return endpoint
+
+
+def _file(make: Callable[[Request], Response]) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        return await run_in_threadpool(_answered, request, lambda: make(request))
+
+    return endpoint
+
+
+def _answered(request: Request, make: Callable[[], Response]) -> Response:
+    """Turn errors that a person can act on into pages that say so."""
+    try:
+        return make()
+    except NotFound as error:
+        return _error(request, 404, "error_not_found", str(error))
+    except (UsageError, QueryError) as error:
+        return _error(request, 400, "error_bad_request", str(error))
+    except (MunimentError, OSError) as error:
+        return _error(request, 500, "error_failed", str(error))
+    except Exception:
+        logging.getLogger("muniment.web").exception("a page could not be made")
+        return _error(request, 500, "error_failed", text_of("error_unknown"))
+
+
+def _error(request: Request, status: int, title: str, sentence: str) -> Response:
+    facts = {"error": text_of(title), "message": sentence[:1000], "status": status}
+    return render(request, Page("error.html", facts, status=status))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    title = "error_not_found" if status == 404 else "error_bad_request"
+    return _error(request, status, title, text_of("error_what_next"))
+
+
+async def _failed(request: Request, _error_: Exception) -> Response:
+    return _error(request, 500, "error_failed", text_of("error_unknown"))
+
+
+async def _home(request: Request) -> Response:
+    site: Site = request.app.state.site
+    if len(site.archives) == 1 and "format" not in request.query_params:
+        from muniment.web.urls import Urls
+
+        return RedirectResponse(Urls(next(iter(site.archives.values()))).home, 303)
+    return await _page(archive_pages.home_page)(request)
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in ("style.css", "muniment.js"):
+        raise HTTPException(404)
+    data = (files("muniment.web") / "static" / name).read_bytes()
+    kind = mimetypes.guess_type(name)[0]
+    return Response(data, media_type=kind, headers={"Cache-Control": "max-age=3600"})
+
+
+class _Guard:
+    """Sets the headers of every answer, and answers only to its own name."""
+
+    def __init__(self, app: Any, hosts: tuple[str, ...]) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        host = headers.get(b"host", b"").decode("latin-1").rpartition(":")
+        name = host[0] if host[1] and host[2].isdecimal() else "".join(host)
+        if self._hosts and name not in self._hosts:
+            refused = Response("not the name of this server\n", 421, media_type="text/plain")
+            await refused(scope, receive, send)
+            return
+
+        async def send_guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(
+                        (name.encode(), value.encode())
+                        for name, value in _HEADERS.items()
+                        if name.lower().encode() not in present
+                    ),
+                ]
+            await send(message)
+
+        await self._app(scope, receive, send_guarded)

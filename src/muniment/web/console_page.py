@@ -1,0 +1,137 @@
+"""The SQL console: queries of strangers, in processes of their own, within limits."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.databases.duckdb.types import quote
+from muniment.errors import QueryError, UsageError
+from muniment.query.formats import json_value, write_csv, write_json_lines, write_parquet
+from muniment.query.session import Limits
+from muniment.web.archive_pages import frame, need_index, open_archive
+from muniment.web.cells import value_cell
+from muniment.web.page import Page, text_of, wants_json
+from muniment.web.site import OpenArchive
+
+__all__ = ["console_page", "download_result"]
+
+SECONDS = 15.0
+_SHOWN, _DOWNLOADED = 1000, 200_000
+_LONGEST = 20_000  # characters of a query
+
+
+def console_page(request: Request) -> Page:
+    """A query and its answer."""
+    archive = open_archive(request)
+    sql = request.query_params.get("sql", "").strip()
+    facts: dict[str, Any] = {"sql": sql, "columns": [], "rows": [], "more": False, "error": None}
+    if sql:
+        try:
+            answer = _ask(archive, sql, _SHOWN)
+        except QueryError as error:
+            facts["error"] = str(error)
+        else:
+            facts["columns"] = [{"name": f.name, "type": str(f.type)} for f in answer.table.schema]
+            facts["more"] = answer.more
+            columns = [column.to_pylist() for column in answer.table.columns]
+            if wants_json(request):
+                facts["rows"] = [list(map(json_value, row)) for row in zip(*columns, strict=True)]
+            else:
+                facts["rows"] = [list(map(value_cell, row)) for row in zip(*columns, strict=True)]
+    only_page = {
+        "examples": _examples(archive), "seconds": SECONDS, "limit": _SHOWN,
+        "tables": _names(archive),
+    }  # fmt: skip
+    status = 400 if facts["error"] else 200
+    if archive.isolated is not None:
+        archive.isolated.warm()
+    return Page("console.html", facts, {**frame(archive), **only_page}, status)
+
+
+def download_result(request: Request) -> Response:
+    """The answer to a query as a file."""
+    archive = open_archive(request)
+    sql = request.query_params.get("sql", "").strip()
+    form = request.query_params.get("as", "csv")
+    writers = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson",
+               "parquet": "application/vnd.apache.parquet"}  # fmt: skip
+    if form not in writers or not sql:
+        raise UsageError("ask for a query (sql) as csv, jsonl or parquet")
+    answer = _ask(archive, sql, _DOWNLOADED)
+    table, stream = answer.table, io.BytesIO()
+    batches = _batches(table)
+    if form == "csv":
+        write_csv(table.schema, batches, stream, exact="exact" in request.query_params)
+    elif form == "jsonl":
+        write_json_lines(batches, stream)
+    else:
+        write_parquet(table.schema, batches, stream)
+    headers = {"Content-Disposition": f'attachment; filename="result.{form}"'}
+    if answer.more:
+        headers["X-Muniment-More"] = f"only the first {_DOWNLOADED} rows"
+    return Response(stream.getvalue(), 200, headers, media_type=writers[form])
+
+
+def _batches(table: pa.Table) -> list[pa.RecordBatch]:
+    return list(table.combine_chunks().to_batches())
+
+
+def _ask(archive: OpenArchive, sql: str, rows: int) -> Any:
+    need_index(archive)
+    if len(sql) > _LONGEST:
+        raise QueryError(f"the query is longer than {_LONGEST} characters")
+    assert archive.isolated is not None
+    return archive.isolated.ask(sql, Limits(SECONDS, rows, memory_mb=300, threads=1))
+
+
+def _examples(archive: OpenArchive) -> list[dict[str, str]]:
+    """Queries that work on this very archive."""
+    about = archive.about
+    if about is None or not about.tables:
+        return []
+    table = max(about.tables, key=lambda t: t.rows)
+    place = f"{quote(table.schema)}.{quote(table.name)}"
+    examples = [(text_of("example_rows"), f"SELECT * FROM {place} LIMIT 20")]
+    counted = [c for c in table.columns if c.distinct and 1 < c.distinct <= 60]
+    if counted:
+        name = quote(counted[0].name)
+        examples.append(
+            (
+                text_of("example_count"),
+                f"SELECT {name}, count(*) AS n\nFROM {place}\nGROUP BY {name}\nORDER BY n DESC",
+            )
+        )
+    for home, archived in archive.tables:
+        for key in archived.foreign_keys:
+            if len(key.references) == 1 and home.name == key.referenced_schema:
+                pair = key.references[0]
+                examples.append(
+                    (
+                        text_of("example_join"),
+                        "SELECT b.*, count(*) AS n"
+                        f"\nFROM {quote(home.name)}.{quote(archived.name)} a"
+                        f"\nJOIN {quote(key.referenced_schema)}.{quote(key.referenced_table)} b"
+                        f" ON b.{quote(pair.referenced)} = a.{quote(pair.column)}"
+                        "\nGROUP BY ALL\nORDER BY n DESC\nLIMIT 20",
+                    )
+                )
+                return [{"title": title, "sql": sql} for title, sql in examples]
+    return [{"title": title, "sql": sql} for title, sql in examples]
+
+
+def _names(archive: OpenArchive) -> list[dict[str, Any]]:
+    about = archive.about
+    if about is None:
+        return []
+    return [
+        {
+            "name": f"{quote(t.schema)}.{quote(t.name)}",
+            "columns": ", ".join(column.name[:60] for column in t.columns[:40]),
+        }
+        for t in about.tables[:300]
+    ]

@@ -1,0 +1,89 @@
+"""A page and its JSON twin: one set of facts, two ways to show them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from muniment.web.cells import Cell, size_text
+from muniment.web.words import WORDS
+
+__all__ = ["Page", "render", "wants_json"]
+
+
+@dataclass
+class Page:
+    """What a page says: ``facts`` are for people and programs, ``only_page`` for the template."""
+
+    template: str
+    facts: dict[str, Any]
+    only_page: dict[str, Any] = field(default_factory=dict)
+    status: int = 200
+
+
+def wants_json(request: Request) -> bool:
+    """Whether the JSON twin was asked for: ``?format=json``, or by the Accept header."""
+    asked = request.query_params.get("format")
+    return asked == "json" or (not asked and request.headers.get("accept") == "application/json")
+
+
+def render(request: Request, page: Page) -> Response:
+    """Return a page as HTML or as JSON."""
+    if wants_json(request):
+        text = json.dumps(page.facts, default=_json, ensure_ascii=False, indent=1)
+        data = text.encode("utf-8", "backslashreplace")
+        return Response(data, page.status, media_type="application/json")
+    template = _environment().get_template(page.template)
+    html = template.render(
+        t=text_of,
+        request=request,
+        site=request.app.state.site,
+        json_url=str(request.url.include_query_params(format="json").replace(scheme="", netloc="")),
+        **page.facts,
+        **page.only_page,
+    )
+    return HTMLResponse(html.encode("utf-8", "backslashreplace"), page.status)
+
+
+def _json(value: Any) -> Any:
+    return value.as_json() if isinstance(value, Cell) else str(value)
+
+
+def text_of(key: str, **values: Any) -> str:
+    """Return a text of the pages; all of them stand in words.py."""
+    return WORDS[key].format(**values) if values else WORDS[key]
+
+
+_cached: list[Any] = []
+
+
+def _environment() -> Any:
+    if not _cached:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        environment = Environment(
+            loader=PackageLoader("muniment.web"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters["short"] = short
+        environment.filters["number"] = lambda n: f"{n:,}".replace(",", "\u202f")
+        environment.filters["bytes"] = size_text
+        _cached.append(environment)
+    return _cached[0]
+
+
+def short(text: str | None, longest: int = 80) -> str:
+    """Return a name or sentence that fits on a page, whatever its length.
+
+    >>> short("Metasequoia", 5)
+    'Meta…'
+    """
+    text = text or ""
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -1,0 +1,177 @@
+"""What the pages stand on: the archives that are open, their indexes, and who builds them.
+
+A page can be asked for at once: until its index is ready, the start of a table is read from the
+archive itself. The index is built by a process of its own, so that pages stay quick meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from muniment.errors import MunimentError, NotFound
+from muniment.query.cache import digest_of, index_path
+from muniment.query.index import About
+from muniment.query.isolated import Isolated
+from muniment.query.session import Archives, Limits, attach
+from muniment.siard import SiardSource
+from muniment.sql.batch import CELL, rows_of
+from muniment.sql.model import Database, Schema, Shape, Table, shape_of
+
+__all__ = ["OpenArchive", "Progress", "Site"]
+
+_PAGE_SECONDS = 20.0  # a page's own queries; people do not wait longer
+
+
+@dataclass
+class Progress:
+    """How far an index has come."""
+
+    state: str = "waiting"  # "building", "ready", "failed"
+    table: str = ""
+    rows: int = 0
+    total: int = 0
+    error: str = ""
+
+    @property
+    def percent(self) -> int:
+        return min(99, 100 * self.rows // self.total) if self.total else 0
+
+
+class OpenArchive:
+    """An archive that people look at."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name, self.path = name, path
+        self.source = SiardSource(path)
+        self.database: Database = self.source.describe()
+        self.progress = Progress(total=sum(t.rows for _, t in self.database.tables()))
+        self.digest = ""
+        self.session: Archives | None = None
+        self.isolated: Isolated | None = None
+        self.tables: list[tuple[Schema, Table]] = list(self.database.tables())
+        self._stack = ExitStack()
+        self._builder: subprocess.Popen[str] | None = None
+        self._thread = threading.Thread(target=self._prepare, daemon=True)
+
+    @property
+    def about(self) -> About | None:
+        """What the index says about itself, once it is there."""
+        return self.session.about[self.name] if self.session else None
+
+    @cached_property
+    def size(self) -> int:
+        return self.path.stat().st_size
+
+    def start(self) -> None:
+        """Start building the index in the background."""
+        self._thread.start()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the index; return whether it is there."""
+        self._thread.join(seconds)
+        return self.session is not None
+
+    def close(self) -> None:
+        """End what runs in the background."""
+        if self._builder is not None and self._builder.poll() is None:
+            self._builder.kill()
+        self._thread.join(10)
+        if self.isolated is not None:
+            self.isolated.close()
+        self._stack.close()
+
+    def table_number(self, schema: Schema, table: Table) -> int:
+        """The number of a table, which is also the number of its place in the index."""
+        for number, (home, other) in enumerate(self.tables):
+            if home is schema and other is table:
+                return number
+        raise NotFound(f"there is no table {schema.name}.{table.name}")
+
+    def shapes(self, schema: Schema, table: Table) -> list[Shape]:
+        return [shape_of(self.database, schema.name, column) for column in table.columns]
+
+    def first_rows(self, schema: Schema, table: Table, start: int, count: int) -> list[list[bytes]]:
+        """Read rows straight from the archive: quick at the start of a table."""
+        return list(islice(self._rows(schema, table), start, start + count))
+
+    def _rows(self, schema: Schema, table: Table) -> Iterator[list[bytes]]:
+        for part in self.source.parts(schema, table):
+            for batch in self.source.batches(schema, table, part):
+                for row in rows_of(batch):
+                    yield row.split(CELL)
+
+    def open_object(self, schema: Schema, table: Table, row: int, column: int) -> BinaryIO:
+        """Open the large object in a cell; row and column count from 1."""
+        if self.session is None:
+            raise NotFound("the index of this archive is still being built; try again in a moment")
+        number = self.table_number(schema, table)
+        stream: BinaryIO = self.session.open_content(f"{self.name}/{number}/{column}/{row}")
+        return stream
+
+    def _prepare(self) -> None:
+        try:
+            self.digest = digest_of(self.path)
+            index = index_path(self.digest)
+            if not index.exists():
+                self._build()
+            session = self._stack.enter_context(
+                attach({self.name: self.path}, {self.name: index}, Limits(seconds=_PAGE_SECONDS))
+            )
+            self.isolated = Isolated({self.name: self.path}, {self.name: index})
+            self.progress.state = "ready"
+            self.session = session
+        except (MunimentError, OSError) as error:
+            self.progress.error = self.progress.error or str(error)
+            self.progress.state = "failed"
+
+    def _build(self) -> None:
+        self.progress.state = "building"
+        command = [sys.executable, "-m", "muniment.web.indexer", str(self.path)]
+        self._builder = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._builder.stdout is not None
+        for line in self._builder.stdout:
+            with suppress(ValueError):
+                told = json.loads(line)
+                self.progress.table = told.get("table", self.progress.table)
+                self.progress.rows = told.get("rows", self.progress.rows)
+                self.progress.total = told.get("total", self.progress.total)
+                self.progress.error = told.get("error", "")
+        if self._builder.wait():
+            raise NotFound(self.progress.error or "the index could not be built")
+
+
+@dataclass
+class Site:
+    """All archives of one server, by the names in their addresses."""
+
+    archives: dict[str, OpenArchive] = field(default_factory=dict)
+    token: str = ""  # who knows it may write descriptions
+
+    def archive(self, name: str) -> OpenArchive:
+        """Return the archive of that name."""
+        if name not in self.archives:
+            raise NotFound(f"there is no archive {name[:80]!r} here")
+        return self.archives[name]
+
+    def start(self) -> None:
+        for archive in self.archives.values():
+            archive.start()
+
+    def close(self) -> None:
+        for archive in self.archives.values():
+            archive.close()
+
+    def facts(self) -> dict[str, Any]:
+        return {"archives": sorted(self.archives)}

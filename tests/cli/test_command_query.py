@@ -1,0 +1,84 @@
+"""``muniment query``: formats, several archives, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from commandline import Run
+
+
+@pytest.fixture
+def archive(shop: str, run: Run, tmp_path: Path) -> Path:
+    assert run("archive", shop, "shop.siard").exit_code == 0
+    return tmp_path / "shop.siard"
+
+
+def test_a_query_prints_a_table(archive: Path, run: Run) -> None:
+    result = run("query", "shop.siard", "SELECT * FROM fruit ORDER BY id")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "id  name    price", " 1  apple   1.10", " 2  ''      NULL", " 3  'NULL'  0.05",
+    ]  # fmt: skip
+
+
+def test_json_is_stable(archive: Path, run: Run) -> None:
+    result = run("query", "shop.siard", "SELECT id, name FROM cheap", "--json")
+    assert json.loads(result.stdout) == {
+        "columns": [{"name": "id", "type": "int64"}, {"name": "name", "type": "string"}],
+        "rows": [[3, "NULL"]],
+        "more": False,
+    }
+
+
+def test_csv_tells_null_from_empty_and_disarms_formulas(archive: Path, run: Run) -> None:
+    sql = "SELECT name, price FROM fruit WHERE id = 2 UNION ALL SELECT '=1+1', '-2'"
+    result = run("query", "shop.siard", sql, "--format", "csv")
+    assert result.stdout == '"name","price"\n"",\n"\'=1+1","\'-2"\n'
+    result = run("query", "shop.siard", sql, "--format", "csv", "--exact")
+    assert result.stdout == '"name","price"\n"",\n"=1+1","-2"\n'
+
+
+def test_parquet_goes_to_a_file(archive: Path, run: Run, tmp_path: Path) -> None:
+    arguments = "query", "shop.siard", "SELECT id FROM fruit", "--format", "parquet"
+    assert run(*arguments).exit_code == 2
+    assert run(*arguments, "--out", "fruit.parquet").exit_code == 0
+    assert pyarrow.parquet.read_table(tmp_path / "fruit.parquet").to_pydict() == {"id": [1, 2, 3]}
+    assert run(*arguments, "--out", "fruit.parquet").exit_code == 2
+
+
+def test_archives_are_compared_by_a_query(archive: Path, run: Run) -> None:
+    sql = "SELECT * FROM shop.main.fruit EXCEPT SELECT * FROM again.main.fruit"
+    result = run("query", "shop.siard", sql, "--attach", "again=shop.siard", "--format", "jsonl")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+def test_a_limit_is_said(archive: Path, run: Run) -> None:
+    result = run("query", "shop.siard", "SELECT id FROM fruit", "--limit", "2")
+    assert result.stdout.split() == ["id", "1", "2"]
+    assert "only the first 2 rows" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT * FROM fruits", "fruits"),
+        ("DELETE FROM fruit", "never changed"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "disabled"),
+    ],
+)
+def test_what_cannot_be_answered_gets_a_sentence(
+    archive: Path, run: Run, sql: str, words: str
+) -> None:
+    result = run("query", "shop.siard", sql)
+    assert result.exit_code == 3
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_nothing_is_written_beside_the_archive(archive: Path, run: Run) -> None:
+    before = sorted(archive.parent.iterdir())
+    assert run("query", "shop.siard", "SELECT 1").exit_code == 0
+    assert sorted(archive.parent.iterdir()) == before

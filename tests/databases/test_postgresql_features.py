@@ -1,0 +1,155 @@
+"""Everything that PostgreSQL has comes back: definitions by pg_dump's word, contents by compare's."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from muniment import transfer
+from muniment.compare import compare
+from muniment.siard import open_siard
+from muniment.sql.model import Database
+from muniment.sql.original import split_original
+from servers.postgresql import Cluster
+
+FEATURES = Path(__file__).with_name("postgresql_features.sql").read_text()
+SAMPLES = ("northwind", "pagila", "musicbrainz")
+
+
+def schema_of(cluster: Cluster, name: str) -> list[str]:
+    """What pg_dump says about definitions; newer versions add a random word."""
+    dump = cluster.dump(name, "--schema-only", "--no-owner")
+    return [line for line in dump.splitlines() if not re.match(r"\\(un)?restrict ", line)]
+
+
+def round_trip(cluster: Cluster, name: str, folder: Path) -> tuple[str, Path]:
+    """Archive a database, restore the archive into a new one, compare; return the new one."""
+    archive = folder / f"{name}.siard"
+    transfer.archive(cluster.url(name), archive)
+    again = cluster.new_database()
+    report = transfer.restore(archive, cluster.url(again))
+    assert report.left_out == ()
+    assert report.notes == ()
+    comparison = compare(cluster.url(again), str(archive))
+    assert comparison.differences == ()
+    assert comparison.equal
+    return again, archive
+
+
+@pytest.fixture(scope="module")
+def rich(
+    postgresql: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str, Path]]:
+    """The database of all features, its copy, and the archive between them."""
+    name = postgresql.new_database()
+    postgresql.psql(name, FEATURES)
+    yield name, *round_trip(postgresql, name, tmp_path_factory.mktemp("features"))
+
+
+Rich = tuple[str, str, Path]
+
+
+def described(archive: Path) -> Database:
+    with open_siard(archive) as source:
+        return source.describe()
+
+
+def test_all_definitions_come_back(postgresql: Cluster, rich: Rich) -> None:
+    name, again, _ = rich
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
+
+
+def test_all_rows_come_back(postgresql: Cluster, rich: Rich) -> None:
+    name, again, _ = rich
+    options = ("--data-only", "--inserts", "--exclude-table=everything", "--exclude-table=attached")
+    left, right = (postgresql.dump(db, *options, "--no-blobs") for db in (name, again))
+    lines = [[line for line in d.splitlines() if "restrict" not in line] for d in (left, right)]
+    assert lines[0] == lines[1]
+    everything = "SELECT to_jsonb(e) - 'l' FROM everything e ORDER BY id"
+    assert postgresql.psql(name, everything) == postgresql.psql(again, everything)
+
+
+def test_the_archive_equals_its_source(postgresql: Cluster, rich: Rich) -> None:
+    comparison = compare(str(rich[2]), postgresql.url(rich[0]))
+    assert comparison.differences == ()
+    assert comparison.equal
+
+
+def test_large_objects_come_back(postgresql: Cluster, rich: Rich) -> None:
+    name, again, _ = rich
+    sql = "SELECT md5(lo_get(l)) FROM everything WHERE l > 0; SELECT id, lo_get(content) FROM attached ORDER BY id"
+    assert postgresql.psql(name, sql) == postgresql.psql(again, sql)
+
+
+def test_types_are_described_as_siard_wants_them(rich: Rich) -> None:
+    database = described(rich[2])
+    table = database.schema("public").table("everything")
+    types = {c.name: (str(c.type), c.cardinality) for c in table.columns}
+    assert types["n12"] == ("NUMERIC(12,2)", None)
+    assert types["neg"] == ("NUMERIC(5,0)", None)
+    assert types["deep"] == ("NUMERIC(4,4)", None)
+    assert types["tstz"] == ("TIMESTAMP WITH TIME ZONE(3)", None)
+    assert types["iv"] == ("INTERVAL DAY TO SECOND(6)", None)
+    assert types["ivym"] == ("INTERVAL YEAR TO MONTH", None)
+    assert types["ivmix"] == ("VARCHAR(100)", None)
+    assert types["mo"] == ("public.mood", None)
+    assert types["pe"] == ("Odd Name.person", None)
+    assert types["ta"] == ("CLOB", 6)
+    assert types["i2d"] == ("CLOB", None)  # two dimensions
+    assert types["lb"] == ("CLOB", None)  # starts with 0
+    assert types["l"] == ("BLOB", None)
+    kinds = {t.name: (t.category, str(t.base)) for t in database.schema("public").types}
+    assert kinds["posint"] == ("distinct", "INTEGER")
+    assert kinds["mood"] == ("distinct", "VARCHAR(12)")
+    assert kinds["addr"][0] == "udt"
+
+
+def test_partitions_and_heirs_are_seen_as_users_see_them(rich: Rich) -> None:
+    public = described(rich[2]).schema("public")
+    rows = {table.name: table.rows for table in public.tables}
+    assert rows["parted"] == 3
+    assert "parted_1" not in rows
+    assert (rows["animal"], rows["dog"], rows["puppy"]) == (4, 3, 1)
+
+
+def test_keys_are_described_in_full(rich: Rich) -> None:
+    database = described(rich[2])
+    pointing = database.schema("Odd Name").table("pointing")
+    key = next(k for k in pointing.foreign_keys if k.name == "full_match")
+    assert (key.match_type, key.delete_action) == ("FULL", "CASCADE")
+    assert [(r.column, r.referenced) for r in key.references] == [("px", "x"), ("py", "y")]
+    assert (key.referenced_schema, key.referenced_table) == ("public", "wide")
+    names = {k.name for k in database.schema("public").table("gen").candidate_keys}
+    assert names == {"gen_u"}  # not the partial index
+
+
+def test_overloads_have_specific_names(rich: Rich) -> None:
+    routines = described(rich[2]).schema("public").routines
+    overloads = [r for r in routines if r.name == "add"]
+    assert [r.specific_name for r in overloads] == ["add", "add_2"]
+    assert [p.name for p in overloads[0].parameters] == ["a", "b"]
+    assert next(r for r in routines if r.name == "p").parameters[0].mode == "INOUT"
+
+
+def test_original_definitions_stand_behind_descriptions(rich: Rich) -> None:
+    gen = described(rich[2]).schema("public").table("gen")
+    words, original = split_original(gen.description)
+    assert words == "Generated; 'quotes' and \\ back"
+    assert original is not None and original.product == "PostgreSQL"
+    assert any(sql.startswith("CREATE INDEX gen_e ") for sql in original.statements)
+
+
+@pytest.mark.samples
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_real_databases_come_back(
+    postgresql: Cluster, samples: Path, tmp_path: Path, sample: str
+) -> None:
+    name = postgresql.new_database()
+    script = gzip.decompress((samples / "db" / "pg" / f"{sample}.pg.sql.gz").read_bytes())
+    postgresql.psql(name, script.decode())
+    again, _ = round_trip(postgresql, name, tmp_path)
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
