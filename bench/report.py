@@ -120,6 +120,9 @@ ran right beside the step that it is compared with.
   those of the database is checked before.
 - **Comparing** ends with success only if archive and database are equal; each restored database is
   compared with its archive too, outside the measured time.
+- **Names.** Minted names are on the disk before they count; the 32 writers are processes that mint
+  one name at a time, and share syncs. Look-ups are of single names in random order, from Python, in
+  an index that was made from the journal just before.
 - **The store.** A tape of 9 kB records is indexed from nothing, plain and in awkward spelling;
   every offset is compared with expat's, outside the measured time. Objects are small text files,
   each with a content identifier; digests, names, documents, syncing and all indexes are included.

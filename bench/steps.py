@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import shorten
 from urllib.parse import quote
 
+import lobs
 import micro
 import postgresql
 from data import Shop, make_shop
@@ -210,6 +211,30 @@ def _compression(bench: Bench) -> Iterator[Result]:
         yield Result(step, _size_and_time(timing), yardstick="--compression fast", ratio=ratio)
 
 
+def _small_objects(bench: Bench) -> Iterator[Result]:
+    yield from lobs.small_objects(bench.file(bench.large, ".objects"), bench.large * 2 // 5)
+
+
+def _large_object(bench: Bench) -> Iterator[Result]:
+    size = lobs.LARGEST * min(bench.large, 2_500_000) // 2_500_000
+    yield from lobs.large_object(bench.file(bench.large, ".object"), size)
+
+
+def _names(bench: Bench) -> Iterator[Result]:
+    import naming
+
+    work = bench.file(bench.large, ".names")
+    work.mkdir()
+    bound = 4 * bench.large
+    for step, rate, goal in (
+        ("read PDIs in bulk, one core", naming.parse(), 300_000),
+        ("mint PDIs in blocks of 10,000", naming.batch_mint(work), 100_000),
+        ("mint PDIs one by one, 32 writers", naming.single_mints(work), 3_000),
+        (f"look up PDIs among {bound:,}", naming.look_up(work, bound), 50_000),
+    ):
+        yield Result(step, f"{rate:,.0f} /s", f"≥ {goal:,} /s", rate >= goal)
+
+
 STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "archive": _archive,
     "compare": _compare,
@@ -221,6 +246,9 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "parse": _parse,
     "scale": _scale,
     "compression": _compression,
+    "small-objects": _small_objects,
+    "large-object": _large_object,
+    "names": _names,
     **STORE_STEPS,
 }
 

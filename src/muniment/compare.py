@@ -21,11 +21,14 @@ from typing import Any, BinaryIO
 
 from muniment import databases
 from muniment.databases.tunnel import tunnelled
+from muniment.datalinks import unlinked
 from muniment.definitions import Difference, compare_definitions, matched_tables
 from muniment.errors import Unfit, UsageError, WorkerDied
 from muniment.normal import Normal, normal_forms
 from muniment.siard import SiardSource, open_siard
+from muniment.siard.lobs.folders import Root
 from muniment.siard.rows import RowWriter
+from muniment.siard.volumes import exists
 from muniment.sql.batch import CELL, ROW, Batch, Cell, cell_value, rows_of
 from muniment.sql.digest import BucketDigest, Canonical, ContentDigest, OrderedDigest, row_digests
 from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
@@ -86,6 +89,7 @@ def compare(
     statement_timeout: float | None = None,
     ssh: str | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
+    roots: Sequence[Root] = (),
 ) -> Comparison:
     """Compare two databases or SIARD files, in any combination.
 
@@ -95,7 +99,7 @@ def compare(
     servers = [name for name in (a, b) if databases.is_url(name) and not databases.file_of(name)]
     if ssh and not servers:
         raise UsageError("--ssh is for database servers; neither side is one")
-    open_side = partial(_open, statement_timeout=statement_timeout, ssh=ssh)
+    open_side = partial(_open, statement_timeout=statement_timeout, ssh=ssh, roots=roots)
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
         return _turned(_compare(b, a, open_side, jobs, ordered, progress))
     return _compare(a, b, open_side, jobs, ordered, progress)
@@ -121,6 +125,8 @@ def _compare(
 ) -> Comparison:
     with ExitStack() as stack:
         left, right = (stack.enter_context(open_side(name)) for name in (a, b))
+        if databases.is_url(a) != databases.is_url(b):  # a database has links, not their files
+            left, right = (unlinked(s) if isinstance(s, SiardSource) else s for s in (left, right))
         first, second = left.describe(), right.describe()
         size = min(left.size(), right.size())
         ordered = size < _WORTH_A_PROCESS if ordered is None else ordered
@@ -152,13 +158,15 @@ def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableCom
 
 
 @contextmanager
-def _open(name: str, statement_timeout: float | None, ssh: str | None) -> Iterator[Any]:
+def _open(
+    name: str, statement_timeout: float | None, ssh: str | None, roots: Sequence[Root]
+) -> Iterator[Any]:
     if not databases.is_url(name):
-        if not Path(name).exists():
+        if not exists(Path(name)):
             raise UsageError(
                 f"there is no {name}; name a database by its URL or a SIARD file by its path"
             )
-        with open_siard(Path(name)) as archive:
+        with open_siard(Path(name), roots) as archive:
             yield archive
         return
     through = None if databases.file_of(name) else ssh

@@ -4,6 +4,8 @@ MunimentError
 ├── UsageError             the request itself is wrong (exit code 2)
 ├── FormatError            a file breaks its format
 │   ├── SiardError
+│   │   └── LobError       a large object is not what its cell says
+│   │       └── LobMissing
 │   ├── TapeError          an XMLtape, with the byte where it breaks
 │   └── ArcError           an ARC or WARC file, with the byte where it breaks
 ├── Unfit                  a value has no place in the type of its column
@@ -63,6 +65,29 @@ class TapeError(_AtByte):
 
 class ArcError(_AtByte):
     """A file is not a readable ARC or WARC file."""
+
+
+class LobError(SiardError):
+    """A large object is not where, or not what, its cell says.
+
+    ``where`` names the cell as far as it is known, ``rule`` the requirement that is broken.
+    """
+
+    def __init__(self, file: str, problem: str, rule: str, where: str = "") -> None:
+        self.file, self.problem, self.rule, self.where = file, problem, rule, where
+        place = f"{where}: " if where else ""
+        super().__init__(f"{place}the large object {file!r}: {problem}")
+
+    def at(self, where: str) -> LobError:
+        """Return the same error with the name of the cell."""
+        return type(self)(self.file, self.problem, self.rule, self.where or where)
+
+    def __reduce__(self) -> tuple[type[LobError], tuple[str, str, str, str]]:
+        return type(self), (self.file, self.problem, self.rule, self.where)
+
+
+class LobMissing(LobError):
+    """A large object is not there at all."""
 
 
 class Unfit(MunimentError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -14,21 +14,25 @@ from typing import Any
 
 from muniment import databases
 from muniment.databases.tunnel import tunnelled
+from muniment.datalinks import Linked, Links, unlinked
 from muniment.errors import DamagedSource, Unfit, UsageError
 from muniment.files import new_file, refuse_existing
-from muniment.siard import create_siard, open_journal, open_siard
+from muniment.siard import LobOptions, create_siard, open_journal, open_siard
+from muniment.siard.lobs.folders import Root
+from muniment.siard.lobs.placement import Placements
+from muniment.siard.lobs.storing import External
 from muniment.sql.batch import Batch
 from muniment.sql.leftout import LeftOut, format_left_out
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
 from muniment.sql.original import join_original, split_original
 from muniment.sql.selection import Selection
-from muniment.sql.stores import Encoder, Piece, Source, Target
+from muniment.sql.stores import Again, Encoder, Piece, Source, Target
 from muniment.sql.types import NamedType, Type
 from muniment.workers import Task, Workers, default_jobs, start_workers
 
 __all__ = [
     "ArchiveOptions", "Description", "Progress", "Report", "TableResult", "archive", "copy",
-    "restore", "without_originals",
+    "reported", "restore", "without_originals",
 ]  # fmt: skip
 
 _WORTH_WORKERS = 24 << 20  # bytes; below that, starting processes takes longer than the work
@@ -88,8 +92,14 @@ class Description:
 class ArchiveOptions:
     """How an archive is written."""
 
-    lobs: str = "internal"  # or "inline"
+    lobs: str = "internal"  # or "inline", "external"
     lob_threshold: int = 4000  # bytes or characters up to which a large object stays inline
+    lobs_for: Mapping[str, str] = field(default_factory=dict)  # by type or SCHEMA.TABLE.COLUMN
+    lob_threshold_for: Mapping[str, int] = field(default_factory=dict)
+    lob_mixed: bool = False  # decide value by value instead of column by column
+    external: External = field(default_factory=External)
+    split: int | None = None  # bytes of each part of the SIARD file
+    links: Links = field(default_factory=Links)
     digests: tuple[str, ...] = ("SHA-256",)
     compression: str = "fast"  # or "strong", "none"
     jobs: int = 0  # 0: one per core
@@ -99,7 +109,6 @@ class ArchiveOptions:
     description: Description = field(default_factory=Description)
 
 
-_NO_LIMIT = 1 << 31
 Watch = Callable[[Progress], None]
 
 
@@ -120,7 +129,16 @@ def archive(
         raise UsageError(f"{path}: the name of a SIARD file ends with .siard (G_4.1-5)")
     refuse_existing(path)
     started = time.monotonic()
-    limit = _NO_LIMIT if options.lobs == "inline" else options.lob_threshold
+    placements = Placements(
+        options.lobs,
+        options.lob_threshold,
+        options.lob_mixed,
+        options.lobs_for,
+        options.lob_threshold_for,
+    )
+    if options.resume and options.split:
+        raise UsageError("--resume and --split exclude each other; split the archive with convert")
+    limit = placements.inline_limit()
     with ExitStack() as stack:
         journal = None
         if options.resume:
@@ -135,12 +153,17 @@ def archive(
                 statement_timeout=options.statement_timeout,
             )
         )
+        if options.links.columns:
+            source = Linked(source, options.links)
+            source.check()
         target = stack.enter_context(
             create_siard(
                 path,
                 day,
                 compression=options.compression,
                 digests=options.digests,
+                lobs=LobOptions(placements, options.external),
+                split=options.split,
                 journal=journal,
             )
         )
@@ -152,7 +175,7 @@ def archive(
         counts = copy(source, target, database, options.jobs, progress)
         written, digests = target.bytes_written, target.digests
         notes = (*_notes(source), *target.notes)
-    return _report(counts, notes, started, written, digests)
+    return reported(counts, notes, started, written, digests)
 
 
 def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[str, Any]:
@@ -166,6 +189,9 @@ def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[st
         "archival_date": options.description.archival_date,
         "lobs": options.lobs,
         "lob_threshold": options.lob_threshold,
+        "lobs_for": dict(options.lobs_for),
+        "lob_threshold_for": dict(options.lob_threshold_for),
+        "lob_mixed": options.lob_mixed,
         "digests": list(options.digests),
         "compression": options.compression,
         "selection": {name: str(value) for name, value in chosen.items() if value},
@@ -186,9 +212,12 @@ def restore(
     ssh: str | None = None,
     jobs: int = 0,
     progress: Watch = _quiet,
+    roots: Sequence[Root] = (),
+    datalink_root: Path | None = None,
 ) -> Report:
     """Restore a SIARD file into the new database at ``url``.
 
+    Large objects may lie beneath ``roots``; linked files are put beneath ``datalink_root``.
     With ``original_types`` a database comes back with the types and definitions of its product;
     None means wherever the target is of that product. What could not be made is written as SQL to
     ``left_out``, which must not exist; None means beside a new database file, or else here.
@@ -197,10 +226,11 @@ def restore(
     if left_out is not None:
         refuse_existing(left_out)
     with (
-        open_siard(path) as source,
+        open_siard(path, roots) as archived,
         tunnelled(url, ssh) as place,
         databases.open_target(place, replace=replace, resume=resume) as target,
     ):
+        source = unlinked(archived, datalink_root)
         store: Source = source
         database = _chosen(source.describe(), tables)
         if original_types is False:
@@ -212,8 +242,8 @@ def restore(
         if schema_map:
             database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
-        notes = [*source.changed(), *_notes(target)]
-    report = _report(counts, notes, started, 0, ())
+        notes = [*source.changed(), *_notes(source), *_notes(target)]
+    report = reported(counts, notes, started, 0, ())
     missing = tuple(getattr(target, "left_out", ()))
     file = left_out or _place_of_left_out(path, url)
     return _with_left_out(report, missing, file, path, database.database_product)
@@ -306,6 +336,8 @@ class _TableCopy:
             mark = self._target.mark() if hasattr(self._target, "mark") else None
             try:
                 return table, self._copy(table)
+            except Again:
+                self._target.roll_back(mark)  # type: ignore[attr-defined]
             except Unfit as unfit:
                 wider = self._refitted(table, unfit)
                 if wider is None or mark is None:
@@ -315,7 +347,9 @@ class _TableCopy:
 
     def _copy(self, table: Table) -> int:
         encoder = self._target.encoder(self._schema, table)
-        pieces = self._watched(table, self._workers.run(self._tasks(table, encoder)))
+        local = getattr(encoder, "local", False)
+        done = self._workers.run(self._tasks(table, encoder), local=local)
+        pieces = self._watched(table, done)
         return self._target.write(self._schema, table, pieces, self._source.open_lob)
 
     def _tasks(self, table: Table, encoder: Encoder) -> Iterator[Task]:
@@ -440,13 +474,14 @@ def _with_table(database: Database, schema: Schema, table: Table) -> Database:
     return replace(database, schemas=schemas)
 
 
-def _report(
+def reported(
     counts: Mapping[tuple[str, str], int],
     notes: Iterable[str],
     started: float,
     written: int,
     digests: tuple[MessageDigest, ...],
 ) -> Report:
+    """Return the report on a copy."""
     tables = tuple(TableResult(schema, table, rows) for (schema, table), rows in counts.items())
     return Report(tables, tuple(notes), time.monotonic() - started, written, digests)
 

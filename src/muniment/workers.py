@@ -28,6 +28,8 @@ __all__ = ["Task", "Workers", "deaf_children", "default_jobs", "start_workers"]
 
 Task = tuple[Schema, Table, Part | list[Batch], Encoder]
 
+_Outcome = tuple[Piece, Any]  # what a target makes of a part, and the source's receipt for it
+
 _AHEAD = 2  # tasks under way per worker, the one it works on included
 
 
@@ -42,19 +44,28 @@ class Workers:
     def __init__(self, source: Source, processes: list[_Worker]) -> None:
         self._source, self._processes = source, processes
 
-    def run(self, tasks: Iterable[Task]) -> Iterator[Piece]:
-        """Yield the piece of each task, in order; a few tasks are under way at a time."""
-        if not self._processes:
+    def run(self, tasks: Iterable[Task], *, local: bool = False) -> Iterator[Piece]:
+        """Yield the piece of each task, in order; a few tasks are under way at a time.
+
+        ``local`` work is done in this process: its pieces may be lazy.
+        """
+        if local or not self._processes:
             for task in tasks:
-                yield _run(self._source, task)
+                yield _run(self._source, task)[0]
             return
-        waiting: deque[Future[Piece]] = deque()
+        waiting: deque[Future[_Outcome]] = deque()
         for number, task in enumerate(tasks):
             waiting.append(self._processes[number % len(self._processes)].submit(task))
             if len(waiting) >= _AHEAD * len(self._processes):
-                yield waiting.popleft().result()
+                yield self._accepted(waiting.popleft())
         while waiting:
-            yield waiting.popleft().result()
+            yield self._accepted(waiting.popleft())
+
+    def _accepted(self, future: Future[_Outcome]) -> Piece:
+        piece, receipt = future.result()
+        if receipt is not None:
+            self._source.accept(receipt)  # type: ignore[attr-defined]
+        return piece
 
 
 @contextmanager
@@ -104,8 +115,8 @@ class _Worker:
         self._process = context.Process(target=_serve, args=(opener, theirs), daemon=True)
         self._process.start()
         theirs.close()
-        self._tasks: SimpleQueue[tuple[Task, Future[Piece]]] = SimpleQueue()
-        self._sent: SimpleQueue[Future[Piece]] = SimpleQueue()
+        self._tasks: SimpleQueue[tuple[Task, Future[_Outcome]]] = SimpleQueue()
+        self._sent: SimpleQueue[Future[_Outcome]] = SimpleQueue()
 
     def is_ready(self) -> bool:
         """Wait until the worker has opened the source; False if it could not."""
@@ -117,8 +128,8 @@ class _Worker:
             threading.Thread(target=talk, daemon=True).start()
         return ready
 
-    def submit(self, task: Task) -> Future[Piece]:
-        future: Future[Piece] = Future()
+    def submit(self, task: Task) -> Future[_Outcome]:
+        future: Future[_Outcome] = Future()
         self._tasks.put((task, future))
         return future
 
@@ -177,9 +188,14 @@ def _serve(opener: Opener, connection: Any) -> None:
             connection.send(outcome)
 
 
-def _run(source: Source, task: Task) -> Piece:
-    """Read a part, or take the batches that were read already, and encode them."""
+def _run(source: Source, task: Task) -> _Outcome:
+    """Read a part, or take the batches that were read already, and encode them.
+
+    Some sources check a table by its parts: the receipt of each goes to the source that the work
+    started with.
+    """
     schema, table, part, encoder = task
     batches = part if isinstance(part, list) else source.batches(schema, table, part)
     piece: Piece = encoder(batches)
-    return piece
+    receipt = getattr(source, "receipt", None)
+    return piece, receipt() if receipt else None

@@ -102,7 +102,7 @@ def test_a_text_stays_as_it_was_written(config: Path, text: str) -> None:
         ("where: felled", 1, "where should hold names"),
         ("where:\n  tree: [a]", 2, "where of tree should be one text"),
         ("columns:\n  tree:\n    a: b", 3, "columns of tree should be one text"),
-        ("lobs: outside", 1, "lobs should be one of inline, internal, not 'outside'"),
+        ("lobs: outside", 1, "lobs should be one of inline, internal, external, not 'outside'"),
         ("digest:\n  - SHA-256\n  - CRC32", 3, "digest should be one of"),
         ("jobs: many", 1, "jobs should be a whole number, not 'many'"),
         ("jobs: -1", 1, "jobs should be a whole number"),

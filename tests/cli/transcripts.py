@@ -24,7 +24,9 @@ _VARIABLE = (
     (re.compile(r"\d+\.\d s\b"), "# s"),
     (re.compile(r"\d+(\.\d)? (B|kB|MB)\b"), "# B"),
     (re.compile(r"\b[0-9A-Fa-f]{12,}\b"), "#"),
+    (re.compile(r"\b20\d\d-\d\d-\d\dT[\d:.]+Z"), "#time"),
     (re.compile(r"\b20\d\d-\d\d-\d\d(Z|\+\d\d:\d\d)?\b"), "#date"),
+    (re.compile(r"/20\d\d/\d\d/\d\d/|\(20\d\d\)"), "/#day/"),
     (re.compile(r"\b(SQLite|DuckDB|Muniment) v?\d+(\.\d+)+"), r"\1 #"),
 )
 

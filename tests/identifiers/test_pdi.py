@@ -7,12 +7,12 @@ import time
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from names import pdis
 from vectors import BAD, GOOD, PAIRS
 
 from muniment.errors import IdentifierError
 from muniment.identifiers import Profile, diagnose, matches, parse_many, parse_pdi, parse_series
 from muniment.identifiers.pdi import Pdi
+from names import pdis
 
 
 @pytest.mark.parametrize(("profile", "text", "canonical", "functional", "remarks"), GOOD)

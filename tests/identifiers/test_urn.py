@@ -7,7 +7,6 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from names import pdis
 from vectors import GOOD, URNS, Components
 
 from muniment.errors import IdentifierError
@@ -15,6 +14,7 @@ from muniment.identifiers import Pdi, parse_pdi, parse_urn
 from muniment.identifiers.foreign import encapsulate
 from muniment.identifiers.openurl import ContextObject, Entity, format_kev, parse_kev
 from muniment.identifiers.urn import format_pdi_urn, parse_pdi_urn, parse_urn_2141
+from names import pdis
 
 
 @pytest.mark.parametrize(("text", "expected"), URNS)

@@ -239,6 +239,8 @@ def test_an_indirect_binding_ends_when_its_source_changes(names: Names) -> None:
     names.bind(pdi, sha("one"), 3, "objects/one", source=source)
     sql = "SELECT location, source, ended IS NOT NULL FROM location"
     assert names.current().db.execute(sql).fetchall() == [(source, source, 0)]
+    with pytest.raises(NameRefused, match="copy"):
+        names.bind(mint(names), sha("two"), 3, source, source=source)
     names.end_source(pdi, source, "another digest")
     assert names.current().db.execute(sql).fetchall() == [(source, source, 1)]
     found = names.resolve(pdi).binding

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pickle
 import shutil
 import stat
 import subprocess
@@ -203,7 +204,13 @@ def test_a_record_is_never_replaced(store: Store) -> None:
     assert store.read(store.find("urn:r")) == b"<r/>"
 
 
-def test_a_siard_archive_is_read_in_place(store: Store, shop: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["warc", "arc", "warc.gz"])
+def test_a_siard_archive_is_read_in_place(form: str, shop: Path, tmp_path: Path) -> None:
+    with Store.create(tmp_path / "s", format=form) as store:
+        _read_in_place(store, shop, tmp_path)
+
+
+def _read_in_place(store: Store, shop: Path, tmp_path: Path) -> None:
     from muniment.repository.ingest import submit_file
     from muniment.siard import open_siard
 
@@ -219,7 +226,8 @@ def test_a_siard_archive_is_read_in_place(store: Store, shop: Path, tmp_path: Pa
             facts=submission.facts,
         )
     stored = store.siard("urn:shop")
-    with open_siard(stored) as inside, open_siard(path) as outside:  # type: ignore[arg-type]
+    stored = pickle.loads(pickle.dumps(stored))  # as workers get it
+    with open_siard(stored) as inside, open_siard(path) as outside:
         assert inside.describe() == outside.describe()
         for schema, table in outside.describe().tables():
             rows = [

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from muniment.arc.reader import member_stream
 from muniment.arc.records import ArcRecord
 from muniment.errors import ArcError
 
-__all__ = ["StoredFile", "Window", "open_record"]
+__all__ = ["Window", "open_record"]
 
 _CHUNK = 1 << 18
 
@@ -103,25 +102,3 @@ class _PackedWindow(Window):
         data = self._inflated.read(wanted)
         self._reached += len(data)
         return data
-
-
-class StoredFile:
-    """A record's data under the few operations of a path that readers of archives need."""
-
-    def __init__(self, path: Path, record: ArcRecord, name: str) -> None:
-        self._path, self._record, self.name = path, record, name
-
-    def __str__(self) -> str:
-        return self.name
-
-    def exists(self) -> bool:
-        """Whether it is there."""
-        return self._path.exists()
-
-    def is_file(self) -> bool:
-        """Always."""
-        return True
-
-    def open(self, _mode: str = "rb") -> BinaryIO:
-        """Open the data for reading."""
-        return open_record(self._path.open("rb"), str(self._path), self._record)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muniment.cli.config import COMPRESSIONS, DIGESTS, LOBS, Settings, load, parse_date
+from muniment.cli.config import COMPRESSIONS, DIGESTS, MISSING, Settings, load, parse_date
+from muniment.cli.lobs import external_of, lob_options
 from muniment.cli.options import (
     check_output,
     examples,
@@ -99,17 +100,24 @@ def _columns(
     metavar="S.T.C",
     help="Archive a column as text, whatever its type says.",
 )
+@lob_options
 @click.option(
-    "--lobs",
-    type=click.Choice(LOBS),
-    help="Where large values go: into the table's XML, or into files of their own "
-    "inside the archive.  [default: internal]",
+    "--datalink",
+    multiple=True,
+    metavar="S.T.C",
+    help="A column that holds paths or URLs of files: archive the files, too (repeatable).",
 )
 @click.option(
-    "--lob-threshold",
-    type=click.IntRange(min=0),
-    metavar="BYTES",
-    help="From this size on a value is large.  [default: 4000]",
+    "--datalink-root",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The folder that such paths start from; no path may lead out of it.",
+)
+@click.option(
+    "--missing-files",
+    type=click.Choice(MISSING),
+    help="Whether a linked file that is missing stops the work or is only reported.  "
+    "[default: stop]",
 )
 @click.option(
     "--digest",
@@ -212,6 +220,7 @@ def selection_of(settings: Settings) -> Selection:
 
 def options_of(settings: Settings) -> ArchiveOptions:
     """Return how the archive is written; what nobody said is left to the defaults."""
+    from muniment.datalinks import Links
     from muniment.transfer import ArchiveOptions, Description
 
     description = Description(
@@ -229,6 +238,12 @@ def options_of(settings: Settings) -> ArchiveOptions:
     said: dict[str, Any] = {
         "lobs": settings.lobs,
         "lob_threshold": settings.lob_threshold,
+        "lobs_for": settings.lobs_for,
+        "lob_threshold_for": settings.lob_threshold_for,
+        "lob_mixed": settings.lob_mixed,
+        "external": external_of(vars(settings)),
+        "split": settings.split,
+        "links": Links(settings.datalink, _folder(settings), settings.missing_files == "report"),
         "digests": settings.digest or None,
         "compression": settings.compression,
         "jobs": settings.jobs,
@@ -236,3 +251,7 @@ def options_of(settings: Settings) -> ArchiveOptions:
     }
     said = {name: value for name, value in said.items() if value is not None}
     return ArchiveOptions(description=description, **said)
+
+
+def _folder(settings: Settings) -> Path | None:
+    return None if settings.datalink_root is None else Path(settings.datalink_root)

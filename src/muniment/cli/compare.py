@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import (
     check_input,
     examples,
@@ -41,6 +42,7 @@ _LONGEST = 200  # characters of a value in a difference
     help="Compute siard-digest-1 as well, which covers the order of rows; by default only for "
     "databases under 24 MB, since it doubles the time.",
 )
+@lob_roots
 @timeout_option
 @ssh_option
 @jobs_option
@@ -51,6 +53,7 @@ def compare(
     a: str,
     b: str,
     ordered: bool | None,
+    lob_root: tuple[str, ...],
     statement_timeout: float | None,
     ssh: str | None,
     jobs: int | None,
@@ -77,6 +80,7 @@ def compare(
             statement_timeout=statement_timeout,
             ssh=ssh,
             progress=tell,
+            roots=roots_of(lob_root),
         )
     if as_json:
         report.print_json(_as_json(comparison))

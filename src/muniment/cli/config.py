@@ -15,14 +15,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from muniment.cli.lobs import LAYOUTS, PLACES, parse_size
 from muniment.errors import UsageError
 
 if TYPE_CHECKING:
     from yaml import Node
 
-__all__ = ["COMPRESSIONS", "DIGESTS", "LOBS", "Settings", "load", "parse_date"]
+__all__ = ["COMPRESSIONS", "DIGESTS", "MISSING", "Settings", "load", "parse_date"]
 
-LOBS = ("inline", "internal")
+MISSING = ("stop", "report")
 DIGESTS = ("MD5", "SHA-1", "SHA-256")
 COMPRESSIONS = ("fast", "strong", "none")
 
@@ -42,6 +43,18 @@ class Settings:
     as_text: tuple[str, ...] = ()
     lobs: str | None = None
     lob_threshold: int | None = None
+    lobs_for: Mapping[str, str] = field(default_factory=dict)
+    lob_threshold_for: Mapping[str, int] = field(default_factory=dict)
+    lob_mixed: bool | None = None
+    lob_layout: str | None = None
+    segment_files: int | None = None
+    segment_size: int | None = None
+    segment_zip: bool | None = None
+    lob_map: Mapping[str, str] = field(default_factory=dict)
+    split: int | None = None
+    datalink: tuple[str, ...] = ()
+    datalink_root: str | Path | None = None
+    missing_files: str | None = None
     digest: tuple[str, ...] = ()
     compression: str | None = None
     jobs: int | None = None
@@ -210,6 +223,23 @@ def _number(node: Node, name: str, faults: _Faults) -> int:
     return 0
 
 
+def _flag(node: Node, name: str, faults: _Faults) -> bool:
+    text = _text(node, name, faults)
+    if text and text not in ("true", "false"):
+        faults.add(node, f"{name} should be true or false, not {text!r}")
+    return text == "true"
+
+
+def _size(node: Node, name: str, faults: _Faults) -> int | None:
+    text = _text(node, name, faults)
+    try:
+        return parse_size(text) or None
+    except ValueError as error:
+        if text:
+            faults.add(node, f"{name}: {error}")
+        return None
+
+
 def _seconds(node: Node, name: str, faults: _Faults) -> float:
     text = _text(node, name, faults)
     try:
@@ -245,8 +275,20 @@ _KEYS: dict[str, _Reader] = {
     "view": _texts,
     "query": _by_name(_text),
     "as-text": _texts,
-    "lobs": _choice(LOBS),
+    "lobs": _choice(PLACES),
     "lob-threshold": _number,
+    "lobs-for": _by_name(_choice(PLACES)),
+    "lob-threshold-for": _by_name(_number),
+    "lob-mixed": _flag,
+    "lob-layout": _choice(LAYOUTS),
+    "segment-files": _number,
+    "segment-size": _size,
+    "segment-zip": _flag,
+    "lob-map": _by_name(_text),
+    "split": _size,
+    "datalink": _texts,
+    "datalink-root": _text,
+    "missing-files": _choice(MISSING),
     "digest": _choices(DIGESTS),
     "compression": _choice(COMPRESSIONS),
     "jobs": _number,

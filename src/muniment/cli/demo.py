@@ -143,6 +143,16 @@ def _steps(folder: Path) -> Iterator[_Step]:
     if find_spec("duckdb"):
         yield _Step("Make a database of another product of it", ["restore", archive, duckdb])
         yield _Step("Prove that, too", ["compare", archive, duckdb])
+    if find_spec("duckdb") and find_spec("numpy"):  # what queries need
+        names = str(folder / "names")
+        yield _Step(
+            "Make a place for names that last",
+            ["registry", "init", names, "--series", "db.ulmenhafen.de"],
+        )
+        yield _Step(
+            "Cite the result of a query, so that it can be proved again",
+            ["pdi", "cite", "--query", _QUERY, archive, "--names", names],
+        )
     yield _Step(
         "Turn one empty text of the copy into NULL: it does not go unnoticed",
         ["compare", archive, copy],
@@ -150,6 +160,9 @@ def _steps(folder: Path) -> Iterator[_Step]:
         before=lambda: _spoil(folder / "again.db"),
         after="(exit code 1: the answer is no)",
     )
+
+
+_QUERY = "SELECT count(*) AS felled FROM tree WHERE felled_on IS NOT NULL"
 
 
 def _spoil(path: Path) -> None:

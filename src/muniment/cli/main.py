@@ -23,13 +23,17 @@ from muniment import __version__
 from muniment.cli.archive import archive
 from muniment.cli.browse import browse
 from muniment.cli.compare import compare
+from muniment.cli.convert import convert
 from muniment.cli.demo import demo
 from muniment.cli.options import examples
+from muniment.cli.pdi import pdi
 from muniment.cli.query import query
+from muniment.cli.registry import registry
 from muniment.cli.restore import restore
 from muniment.cli.show import show
 from muniment.cli.store import store
 from muniment.cli.terminal import hide_passwords, safe
+from muniment.cli.urn import urn
 from muniment.errors import MunimentError, NotFound, UsageError
 
 __all__ = ["cli", "main"]
@@ -74,7 +78,9 @@ def cli(ctx: click.Context) -> None:
         ctx.exit(_WRONG_USAGE)
 
 
-for _command in (demo, archive, show, browse, query, compare, restore, store):
+for _command in (
+    demo, archive, show, browse, query, compare, restore, convert, pdi, urn, registry, store,
+):  # fmt: skip
     cli.add_command(_command)
 
 

@@ -78,11 +78,16 @@ def pairs(form: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...
     return parse
 
 
+def exists(path: Path) -> bool:
+    """Whether there is a file of this name, or the first part of one (S_8.2-0)."""
+    return path.exists() or path.with_name(f"{path.name}_part001").exists()
+
+
 def check_output(path: Path) -> None:
     """Refuse a name under which no new archive can appear, before any work is done."""
     if path.suffix != ".siard":
         raise UsageError(f"{path} does not end in .siard, as the name of an archive must")
-    if path.exists() or path.is_symlink():
+    if exists(path) or path.is_symlink():
         raise UsageError(
             f"{path} exists already and is never overwritten; choose another name or remove it"
         )
@@ -92,7 +97,7 @@ def check_output(path: Path) -> None:
 
 def check_input(path: Path) -> None:
     """Refuse an archive that is not there."""
-    if not path.exists():
+    if not exists(path):
         raise UsageError(f"there is no file {path}")
     if path.is_dir():
         raise UsageError(f"{path} is a folder, not an archive")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs, ssh_option
 
 __all__ = ["restore"]
@@ -35,6 +36,13 @@ __all__ = ["restore"]
     is_flag=True,
     help="Replace the database if it holds these tables and nothing else.",
 )
+@lob_roots
+@click.option(
+    "--datalink-root",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Put the files that DATALINK columns link to into this folder.",
+)
 @click.option(
     "--original-types/--sql-types",
     default=None,
@@ -63,6 +71,8 @@ def restore(
     schema_map: dict[str, str],
     no_constraints: bool,
     replace: bool,
+    lob_root: tuple[str, ...],
+    datalink_root: Path | None,
     original_types: bool | None,
     left_out: Path | None,
     resume: bool,
@@ -95,6 +105,8 @@ def restore(
             ssh=ssh,
             jobs=jobs or 0,
             progress=tell,
+            roots=roots_of(lob_root),
+            datalink_root=datalink_root,
         )
     shown = redact(database)
     if as_json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import check_input, examples, json_option
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import MunimentError
@@ -39,9 +40,17 @@ OpenCell = Callable[[bytes], BinaryIO]
 @click.option(
     "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="How many rows."
 )
+@lob_roots
 @json_option
 @click.pass_context
-def show(ctx: click.Context, file: Path, table: str | None, rows: int, as_json: bool) -> None:
+def show(
+    ctx: click.Context,
+    file: Path,
+    table: str | None,
+    rows: int,
+    lob_root: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Show what an archive holds, or the first rows of a table.
 
     NULL is shown as NULL, an empty text as ''; control characters are escaped and long values cut.
@@ -49,26 +58,28 @@ def show(ctx: click.Context, file: Path, table: str | None, rows: int, as_json: 
     given as {"start": …, "more": true}, and one that cannot be read is {"missing": "why"}.
     """
     check_input(file)
-    show_archive(ctx, file, table, rows, as_json)
+    show_archive(ctx, file, table, rows, as_json, lob_root)
 
 
 def show_archive(
-    ctx: click.Context, file: Path, table: str | None, rows: int, as_json: bool
-) -> None:
-    """Show an archive, which may be a file or lie inside a store."""
+    ctx: click.Context, file: Path, table: str | None, rows: int, as_json: bool,
+    lob_root: tuple[str, ...] = (), label: str = "",
+) -> None:  # fmt: skip
+    """Show an archive, which may be a file or lie inside a store under another name."""
     from muniment.siard import open_siard
 
-    with open_siard(file) as source:
+    shown: Any = label or file
+    with open_siard(file, roots_of(lob_root)) as source:
         database = source.describe()
         if table is None:
-            (_print_overview_json if as_json else _print_overview)(file, source.version, database)
+            (_print_overview_json if as_json else _print_overview)(shown, source.version, database)
             return
         found = _find(database, table)
         if found is None:
-            click.echo(f"muniment: {safe(_not_found(file, database, table))}", err=True)
+            click.echo(f"muniment: {safe(_not_found(shown, database, table))}", err=True)
             ctx.exit(1)
         values = islice(_rows(source, database, *found), rows)
-        (_print_rows_json if as_json else _print_rows)(file, *found, list(values))
+        (_print_rows_json if as_json else _print_rows)(shown, *found, list(values))
 
 
 def _find(database: Database, name: str) -> tuple[Schema, Table] | None:

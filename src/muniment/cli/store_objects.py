@@ -260,5 +260,5 @@ def show(
     from muniment.repository import Store
 
     with Store(store) as opened:
-        archive: Any = opened.siard(name, version)
-        show_archive(ctx, archive, table, rows, as_json)
+        archive = opened.siard(name, version)
+        show_archive(ctx, archive, table, rows, as_json, label=archive.label)

@@ -52,6 +52,7 @@ from muniment.sql.translate import (
     translation_note,
 )
 from muniment.sql.types import Kind
+from muniment.sql.values import with_values
 
 __all__ = ["SqliteTarget", "create_target"]
 
@@ -512,18 +513,10 @@ class _Loader:
             if isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT:
                 return content.decode("utf-8", "surrogatepass")
             return content
-        value = cell_value(cell, self._inner)
+        value = cell_value(with_values(cell, shape, self._read))
         if isinstance(value, list):
             return json.dumps(_json(value, shape), ensure_ascii=False)
         return value
-
-    def _inner(self, reference: bytes) -> str:
-        """A large object inside a complex value: text as text, anything else as hex."""
-        content = self._read(reference)
-        try:
-            return content.decode()
-        except UnicodeDecodeError:
-            return content.hex().upper()
 
 
 def _read_all(open_lob: OpenLob, schema: Schema, table: Table, reference: bytes) -> bytes:

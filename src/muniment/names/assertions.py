@@ -18,7 +18,9 @@ from muniment.names.values import Assertion
 if TYPE_CHECKING:
     from muniment.names.book import Names
 
-__all__ = ["PREDICATES", "as_json_ld", "find", "say", "subject_key"]
+__all__ = [
+    "PREDICATES", "as_json_ld", "find", "say", "say_many", "subject_key", "with_value",
+]  # fmt: skip
 
 # What the draft and the citation of queries need; others are allowed.
 PREDICATES = {
@@ -87,6 +89,16 @@ def _select(db: Any, subject: str | None, predicate: str | None) -> Iterator[Ass
     )
     for row in rows.fetchall():
         yield Assertion(row[0], row[1], json.loads(row[2]), row[3], row[4], row[5])
+
+
+def with_value(names: Names, predicate: str, value: Any) -> list[Assertion]:
+    """Return the statements that a predicate has a value, oldest first."""
+    rows = names.current().db.execute(
+        "SELECT subject, predicate, value, actor, at, line FROM assertion "
+        "WHERE predicate=? AND value=? ORDER BY line",
+        (predicate, json.dumps(value, sort_keys=True)),
+    )
+    return [Assertion(r[0], r[1], json.loads(r[2]), r[3], r[4], r[5]) for r in rows.fetchall()]
 
 
 def _covering(subject: str) -> Iterator[str]:

@@ -35,6 +35,10 @@ def bind(
     """Bind all of them, or raise NameRefused and bind none."""
     for new in bindings:
         _check_form(new)
+        if source is not None and new.location in ("", source):
+            raise NameRefused(
+                f"{source} may change; it is bound only with a copy that is kept", 405
+            )
     with names.turn() as state:
         index = names.current(state)
         settled = _settle(index, bindings, new_version)

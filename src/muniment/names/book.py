@@ -274,6 +274,10 @@ class Names:
         """Return what was asserted, the most specific last if inherited ones are wanted."""
         return assertions.find(self, subject, predicate, inherited)
 
+    def assertions_with(self, predicate: str, value: Any) -> list[Assertion]:
+        """Return who it was said of that a predicate has a value."""
+        return assertions.with_value(self, predicate, value)
+
     @contextmanager
     def turn(self) -> Iterator[State]:
         """Hold the book against all other writers."""

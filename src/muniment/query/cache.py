@@ -11,9 +11,11 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from muniment.siard.volumes import volume_paths
 
 __all__ = ["FORMAT", "cache_folder", "digest_of", "index_path", "locked", "private_folder"]
 
@@ -36,28 +38,34 @@ def index_path(digest: str) -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file; one that has not changed since is not read again."""
-    state = path.stat()
+    """Return the SHA-256 of an archive; one that has not changed since is not read again."""
+    paths = volume_paths(path)
+    state = paths[0].stat()
     identity = f"{path.resolve()}\0{state.st_dev}\0{state.st_ino}"
     name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
     memo = cache_folder() / "digests" / f"{name}.json"
-    seen = [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+    seen = _seen(paths)
     with suppress(OSError, ValueError, KeyError, TypeError):
         known = json.loads(memo.read_text(encoding="ascii"))
         if known["seen"] == seen:
             return str(known["sha256"])
-    digest = _sha256(path)
-    after = path.stat()
-    if [after.st_size, after.st_mtime_ns, after.st_ctime_ns] == seen:
+    digest = _sha256(paths)
+    if _seen(paths) == seen:
         _remember(memo, {"seen": seen, "sha256": digest})
     return digest
 
 
-def _sha256(path: Path) -> str:
+def _seen(paths: Sequence[Path]) -> list[int]:
+    states = [path.stat() for path in paths]
+    return [n for s in states for n in (s.st_size, s.st_mtime_ns, s.st_ctime_ns)]
+
+
+def _sha256(paths: Sequence[Path]) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
+    for path in paths:
+        with path.open("rb") as stream:
+            while chunk := stream.read(_CHUNK):
+                digest.update(chunk)
     return digest.hexdigest()
 
 

@@ -6,6 +6,8 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -13,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from muniment.arc import StoredFile, open_record
+from muniment.arc import open_record
 from muniment.errors import DigestMismatch, IdentifierError, NotFound, StoreError, UsageError
-from muniment.files import new_file
+from muniment.files import Inside, new_file
 from muniment.identifiers import parse_pdi
 from muniment.names import Names
 from muniment.objects import DigitalObject, read_object
@@ -49,6 +51,7 @@ class Store:
             place.create()
         self._handles: OrderedDict[int, tuple[File, BinaryIO]] = OrderedDict()
         self._heads: dict[int, TapeHead] = {}
+        self._spools: list[Any] = []
         self.catalogue = Catalogue(folder / _CATALOGUE)
         self._prepare()
 
@@ -94,6 +97,8 @@ class Store:
     def close(self) -> None:
         """Let go of all files."""
         self.forget()
+        while self._spools:
+            self._spools.pop().close()
         names = self.__dict__.pop("names", None)
         if names is not None:
             names.close()
@@ -246,21 +251,30 @@ class Store:
         opened = self.path(file).open("rb")
         return open_record(opened, file.name, stream.record)
 
-    def stored_file(self, identifier: str, name: str = "") -> StoredFile:
-        """Return a datastream as something that readers of archives take for a file."""
-        stream = self.stream(identifier)
-        file = self.catalogue.file(stream.file)
-        return StoredFile(self.path(file), stream.record, name or identifier)
+    def siard(self, name: str, version: int | None = None) -> Inside:
+        """Return the SIARD archive of an object as a path that is read in place.
 
-    def siard(self, name: str, version: int | None = None) -> StoredFile:
-        """Return the SIARD archive of an object, to be read in place."""
+        In a compressed file it cannot be: then it is inflated into a temporary file.
+        """
         if self.catalogue.stream(name) is not None and version is None:
-            return self.stored_file(name)
+            return self._in_place(name, name)
         found = self.find(name, version)
         for stream in self.object(found).streams:
             if stream.media_type == "application/x-siard":
-                return self.stored_file(stream.identifier, f"{found.pdi or name}: {stream.path}")
+                return self._in_place(stream.identifier, f"{found.pdi or name}: {stream.path}")
         raise NotFound(f"{name} is not a SIARD archive")
+
+    def _in_place(self, identifier: str, label: str) -> Inside:
+        stream = self.stream(identifier)
+        path, record = self.path(self.catalogue.file(stream.file)), stream.record
+        if not path.name.endswith(".gz"):
+            return Inside.of(path, record.offset + record.block, record.size, label)
+        spool = tempfile.NamedTemporaryFile(prefix="muniment-")  # noqa: SIM115  until close()
+        with self.open_stream(identifier) as packed:
+            shutil.copyfileobj(packed, spool, 1 << 20)
+        spool.flush()
+        self._spools.append(spool)
+        return Inside.of(Path(spool.name), 0, record.size, label)
 
     def extract(self, found: Found, folder: Path) -> list[Path]:
         """Write the files of an object into a folder as they were added, each proved."""

@@ -2,6 +2,13 @@
 
 from muniment.siard.journal import open_journal
 from muniment.siard.source import SiardSource, open_siard
-from muniment.siard.target import SiardTarget, create_siard
+from muniment.siard.target import LobOptions, SiardTarget, create_siard
 
-__all__ = ["SiardSource", "SiardTarget", "create_siard", "open_journal", "open_siard"]
+__all__ = [
+    "LobOptions",
+    "SiardSource",
+    "SiardTarget",
+    "create_siard",
+    "open_journal",
+    "open_siard",
+]

@@ -15,12 +15,13 @@ from xml.parsers import expat
 
 from muniment.errors import SiardError
 from muniment.siard.cells import UNEXPECTED, unescape_cells, unescape_text
+from muniment.siard.lobs.location import reference_of
 from muniment.siard.rows import in_utc
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
-__all__ = ["RowReader", "Run", "runs", "without_head"]
+__all__ = ["RowReader", "Run", "runs", "without_head", "without_table_head"]
 
 _EMPTY = b"\xf7"  # stands between the tags of an empty cell until NULL has been told from it
 _HEAD = re.compile(
@@ -32,7 +33,12 @@ _OTHER_ENCODING = re.compile(rb"encoding\s*=\s*[\"'](?!utf-8)", re.IGNORECASE)
 _HEAD_LIMIT = 1 << 16
 RUN_SIZE = 4 << 20
 _SLICE = 3 << 14
-_HEX = re.compile(rb"(?:(?:(?:[0-9A-F]{2})*+|\xfe)\xff)*+")
+_HEX = re.compile(rb"(?:(?:(?:[0-9A-F]{2})*+|\xfe|\xf9[^\xff]*+)\xff)*+")
+# A cell whose value lies in a file: attributes without escapes, and no content.
+_STORED = re.compile(
+    rb"<c(\d{1,6}+)((?:\s++[A-Za-z]++=\"[^\"<>&\\\t\n\r]*+\")++)\s*+(?:/>|></c\1>)"
+)
+_ATTRIBUTE = re.compile(rb"([A-Za-z]++)=\"([^\"]*+)\"")
 _MOST_PARTS = 1_000_000  # of an array; a larger number is an attack, or a mistake
 _USUAL = b"\t\n\r" + bytes(range(32, 128))
 
@@ -81,6 +87,14 @@ def without_head(chunks: Iterable[bytes]) -> Iterator[bytes]:
             break
     yield start
     yield from stream
+
+
+def without_table_head(start: bytes) -> bytes | None:
+    """Return what follows the head of a table file; None if its head is unusual."""
+    head = _HEAD.match(start)
+    return (
+        start[head.end() :] if head and not _OTHER_ENCODING.search(start, 0, head.end()) else None
+    )
 
 
 def _uncut(start: bytes, stream: Iterator[bytes]) -> Iterator[Run]:
@@ -190,6 +204,7 @@ class RowReader:
 
     def _fast(self, xml: bytes) -> Batch | None:
         """Return the batch if the proof holds, else None."""
+        original = xml
         if b"\r" in xml:  # XML knows one kind of line end
             xml = xml.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         unusual = xml.translate(None, _USUAL)
@@ -201,6 +216,8 @@ class RowReader:
             if unusual.translate(None, UNEXPECTED) != unusual:
                 return None
         width = len(self._shapes)
+        if b' file="' in xml or b' dlurlpathonly="' in xml:
+            xml = _STORED.sub(_referred, xml)
         text = xml.replace(b"></", b">\xf7</") if self._empties else xml
         rows = self._row.findall(text)
         if not rows and self._row is not self._spaced:
@@ -221,7 +238,7 @@ class RowReader:
             if self._empties:
                 return None
             self._empties = True  # the rest are cells that are there but empty: tell them apart
-            return self._fast(xml)
+            return self._fast(original)
         try:
             data = unescape_cells(data.replace(_EMPTY, b"") if self._empties else data)
         except ValueError:
@@ -235,12 +252,26 @@ class RowReader:
         cells = data.replace(ROW, CELL).split(CELL)
         cells.pop()
         for k in self._hex:
-            column = CELL.join(cells[k::width]).upper()
+            if REF in data:
+                spelt = [c if c.startswith(REF) else c.upper() for c in cells[k::width]]
+                column = CELL.join(spelt)
+            else:
+                column = CELL.join(cells[k::width]).upper()
             if not _HEX.fullmatch(column + CELL):
                 return b""  # not hex: the exact parser will say where
             cells[k::width] = column.split(CELL)
         rows = zip(*[iter(cells)] * width, strict=True)
         return b"".join([CELL.join(row) + ROW for row in rows])
+
+
+def _referred(match: re.Match[bytes]) -> bytes:
+    """Put the reference of a stored value where others have their content."""
+    found = dict(_ATTRIBUTE.findall(match[2]))
+    if b"file" not in found and b"dlurlpathonly" not in found:
+        return match[0]
+    attributes = {name.decode(): value.decode() for name, value in found.items()}
+    reference = reference_of((int(match[1]),), attributes)
+    return b"<c%b>%b%b</c%b>" % (match[1], REF, reference, match[1])
 
 
 def _row_pattern(
@@ -330,9 +361,9 @@ class _ExactParser:
             row = (self._cells.get(k, NULL) for k in range(1, len(self._shapes) + 1))
             self._rows.append(CELL.join(row) + ROW)
         elif self._depth > 1:
-            column = int(self._open[0].local[1:])
+            path = tuple(int(frame.local[1:]) for frame in self._open)
             frame = self._open.pop()
-            number, cell = int(frame.local[1:]), self._cell(frame, column, name)
+            number, cell = path[-1], self._cell(frame, path, name)
             if self._open:
                 self._put(self._open[-1].parts, number, cell, name)
             else:
@@ -343,9 +374,9 @@ class _ExactParser:
             raise self._unexpected(name)  # a second value would push out the first
         parts[number] = cell
 
-    def _cell(self, frame: _Frame, column: int, name: str) -> bytes:
+    def _cell(self, frame: _Frame, path: tuple[int, ...], name: str) -> bytes:
         try:
-            return frame.cell(column)
+            return frame.cell(path)
         except ValueError as error:
             position = self._offset + self._parser.CurrentByteIndex
             raise SiardError(f"{self._where}: <{name}> at byte {position}: {error}") from error
@@ -363,11 +394,10 @@ class _Frame:
         self.text: list[str] = []
         self.parts: dict[int, bytes] = {}
 
-    def cell(self, column: int) -> bytes:
-        """Return the finished cell; a reference names the column, whose folder it hangs on."""
-        if "file" in self.attributes:
-            named = (self.attributes.get(a, "") for a in ("file", "length", "digestType", "digest"))
-            return REF + "\x00".join((str(column), *named)).encode()
+    def cell(self, path: tuple[int, ...]) -> bytes:
+        """Return the finished cell; a reference says where it stands, as its folder hangs on it."""
+        if "file" in self.attributes or "dlurlpathonly" in self.attributes:
+            return REF + reference_of(path, self.attributes)
         if isinstance(self.shape, Leaf):
             return _leaf(self.shape, "".join(self.text))
         size = max(self.parts, default=0)

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 import re
 from calendar import isleap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
 from muniment.errors import Unfit
 from muniment.siard.cells import escape_cells
-from muniment.sql.batch import CELL, NULL, OPEN, REF, Batch, cells_of, null_positions, parts_of
+from muniment.sql.batch import (
+    CELL,
+    CLOSE,
+    ITEM,
+    NULL,
+    OPEN,
+    REF,
+    Batch,
+    cells_of,
+    null_positions,
+    parts_of,
+)
 from muniment.sql.model import Array, Column, Leaf, Shape
 from muniment.sql.types import Kind, PredefinedType
 
@@ -36,6 +47,11 @@ _DURATION = (
 )
 _LEAP_DAY = re.compile(rb"([0-9]{4})-02-29")
 _REMEMBERED = 10_000  # dates; columns of dates repeat themselves
+
+
+# Stores the object behind a reference and returns the attributes of its cell; it is given the
+# position among the cells of a batch, and the parts within a complex value, from 1.
+Place = Callable[[int, tuple[int, ...], bytes], bytes]
 
 
 def in_utc(shape: Shape) -> bool:
@@ -87,8 +103,16 @@ def _pattern(type_: PredefinedType, plain: bool = False) -> re.Pattern[bytes]:
 class RowWriter:
     """Writes the rows of one table as XML."""
 
-    def __init__(self, where: str, columns: Sequence[Column], shapes: Sequence[Shape]) -> None:
+    def __init__(
+        self,
+        where: str,
+        columns: Sequence[Column],
+        shapes: Sequence[Shape],
+        watched: Collection[int] = (),
+    ) -> None:
         self._where = where
+        self._watched = set(watched)
+        self.inlined: set[int] = set()  # those of the watched columns that had a value
         self._columns = tuple(columns)
         self._shapes = tuple(shapes)
         self._opens = [b"<c%d>" % (k + 1) for k in range(len(shapes))]
@@ -119,21 +143,25 @@ class RowWriter:
         self,
         batch: Batch,
         first: int = 1,
-        large: Callable[[int, bytes], bytes] | None = None,
+        large: Place | None = None,
         *,
         trusted: bool = False,
     ) -> bytes:
         """Return the rows of a batch as XML; ``first`` is the number of its first row.
 
-        ``trusted`` values are not checked. ``large`` is given the position among the cells and the
-        content of each REF cell; it returns the attributes that stand for it.
+        ``trusted`` values are not checked. ``large`` is given each REF; it returns the attributes
+        that stand for it.
         """
         if not batch.rows:
             return b""
         cells = cells_of(batch)
         if not trusted:
             self._check(batch, cells, first)
-        references = _references(cells) if large is not None else {}
+        if self._watched:
+            self._watch(cells)
+        stored = _Stored(large) if large is not None and REF in batch.data else None
+        if stored is not None:
+            stored.replace(cells)
         width = len(self._shapes)
         for k in self._texts:
             column = CELL.join(cells[k::width])
@@ -142,20 +170,26 @@ class RowWriter:
                 cells[k::width] = escaped.split(CELL)
         for k in self._nested:
             shape = self._shapes[k]
-            cells[k::width] = [_complex(cell, shape) for cell in cells[k::width]]
+            cells[k::width] = [_complex(cell, shape, stored) for cell in cells[k::width]]
         pieces = self._template(batch.rows).copy()
         pieces[1::2] = cells
         if NULL in batch.data:
             self._drop_nulls(batch, cells, pieces, first)
-        for position, reference in references.items():
-            slot = 2 * position + 1
-            assert large is not None
-            pieces[slot - 1] = pieces[slot - 1][:-1] + large(position, reference) + b">"
-            pieces[slot] = b""
+        for position, attributes in stored.cells.items() if stored else ():
+            slot, close = 2 * position + 1, len(self._closes[position % width])
+            pieces[slot - 1] = pieces[slot - 1][:-1] + attributes + b"/>"
+            pieces[slot + 1] = pieces[slot + 1][close:]
         xml = b"".join(pieces)
         if not trusted:
             self._check_unicode(xml, batch, first)
         return xml
+
+    def _watch(self, cells: list[bytes]) -> None:
+        width = len(self._shapes)
+        for k in list(self._watched):
+            if any(cell not in (NULL, b"") for cell in cells[k::width]):
+                self._watched.remove(k)
+                self.inlined.add(k)
 
     def _template(self, rows: int) -> list[bytes]:
         """The tags of so many rows, with an empty slot between each two for a cell."""
@@ -243,8 +277,36 @@ def _null_cells(cells: list[bytes]) -> Iterator[int]:
             yield position
 
 
-def _references(cells: list[bytes]) -> dict[int, bytes]:
-    return {position: cell[1:] for position, cell in enumerate(cells) if cell.startswith(REF)}
+class _Stored:
+    """The values of a batch that lie elsewhere, and the attributes that stand for them."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self.cells: dict[int, bytes] = {}
+        self._parts: list[bytes] = []
+
+    def replace(self, cells: list[bytes]) -> None:
+        """Take the references out: cells become empty, parts of complex values a number."""
+        for position, cell in enumerate(cells):
+            if cell.startswith(REF):
+                self.cells[position] = self._place(position, (), cell[1:])
+                cells[position] = b""
+            elif cell.startswith(OPEN) and REF in cell:
+                cells[position] = self._numbered(position, (), cell)
+
+    def attributes(self, part: bytes) -> bytes:
+        """The attributes of a part that ``replace`` has numbered."""
+        return self._parts[int(part[1:])]
+
+    def _numbered(self, position: int, path: tuple[int, ...], cell: bytes) -> bytes:
+        if cell.startswith(REF):
+            self._parts.append(self._place(position, path, cell[1:]))
+            return REF + b"%d" % (len(self._parts) - 1)
+        if not cell.startswith(OPEN) or REF not in cell:
+            return cell
+        parts = enumerate(parts_of(cell), 1)
+        numbered = (self._numbered(position, (*path, n), part) + ITEM for n, part in parts)
+        return OPEN + b"".join(numbered) + CLOSE
 
 
 def _fits(pattern: re.Pattern[bytes], column: bytes) -> bool:
@@ -269,21 +331,24 @@ def _is_text(cell: bytes) -> bool:
     return True
 
 
-def _complex(cell: bytes, shape: Shape) -> bytes:
+def _complex(cell: bytes, shape: Shape, stored: _Stored | None) -> bytes:
     """Return the inner XML of a UDT or array cell (T_6.4-4)."""
-    return cell if cell == NULL else b"".join(_elements(cell, shape))
+    return cell if cell in (NULL, b"") else b"".join(_elements(cell, shape, stored))
 
 
-def _elements(cell: bytes, shape: Shape) -> Iterator[bytes]:
+def _elements(cell: bytes, shape: Shape, stored: _Stored | None) -> Iterator[bytes]:
     letter = b"a" if isinstance(shape, Array) else b"u"
     for number, part in enumerate(parts_of(cell), 1):
         if part == NULL:
+            continue
+        if stored is not None and part.startswith(REF):
+            yield b"<%b%d%b/>" % (letter, number, stored.attributes(part))
             continue
         if isinstance(shape, Array):
             inner = shape.element
         else:
             assert not isinstance(shape, Leaf)
             inner = shape.parts[number - 1]
-        text = part if isinstance(inner, Leaf) else b"".join(_elements(part, inner))
+        text = part if isinstance(inner, Leaf) else b"".join(_elements(part, inner, stored))
         end = b"Z" if in_utc(inner) else b""
         yield b"<%b%d>%b%b</%b%d>" % (letter, number, text, end, letter, number)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from muniment.sql.model import Array, Column, Leaf, Shape
+from muniment.sql.types import Kind, PredefinedType
 
 __all__ = ["TABLE_NAMESPACE", "table_schema"]
 
@@ -83,38 +84,64 @@ _SPECIAL = {
 }
 
 
-def table_schema(columns: Sequence[Column], shapes: Sequence[Shape]) -> bytes:
-    """Return the XML schema that the table's file obeys."""
+_MOST_ELEMENTS = 2048  # of an array; some products declare two thousand million
+
+
+def table_schema(
+    columns: Sequence[Column], shapes: Sequence[Shape], stored: Collection[int] = ()
+) -> bytes:
+    """Return the XML schema that the table's file obeys.
+
+    ``stored`` columns may have their values in files, whatever their type.
+    """
     lines = [_HEAD]
     for number, (column, shape) in enumerate(zip(columns, shapes, strict=True), 1):
-        lines += _element(f"c{number}", shape, column.nullable is not False, 6)
+        large = number - 1 in stored
+        lines += _element(f"c{number}", shape, column.nullable is not False, 6, large)
     lines.append("    </xs:sequence>\n  </xs:complexType>\n")
-    used = {name for shape in shapes for name in _special_types(shape)}
+    used = {name for k, shape in enumerate(shapes) for name in _special_types(shape, k in stored)}
     lines += [text for name, text in _SPECIAL.items() if name in used]
     lines.append("</xs:schema>\n")
     return "".join(lines).encode()
 
 
-def _element(name: str, shape: Shape, optional: bool, indent: int) -> Iterator[str]:
+def _xml_type(type_: PredefinedType, stored: bool) -> str:
+    """P_4.3-3: short types become the types of large objects where values lie in files."""
+    if stored and type_.kind is Kind.TEXT:
+        return "clobType"
+    return "blobType" if stored and type_.kind is Kind.BINARY else type_.xml
+
+
+def _element(
+    name: str, shape: Shape, optional: bool, indent: int, stored: bool = False
+) -> Iterator[str]:
     margin = " " * indent
     occurs = ' minOccurs="0"' if optional else ""
     if isinstance(shape, Leaf):
-        yield f'{margin}<xs:element name="{name}" type="{shape.type.xml}"{occurs}/>\n'
+        type_ = _xml_type(shape.type, stored)
+        yield f'{margin}<xs:element name="{name}" type="{type_}"{occurs}/>\n'
         return
     yield f'{margin}<xs:element name="{name}"{occurs}>\n{margin}  <xs:complexType>\n'
     yield f"{margin}    <xs:sequence>\n"
+    if isinstance(shape, Array) and shape.cardinality > _MOST_ELEMENTS:
+        yield (
+            f'{margin}      <xs:any minOccurs="0" maxOccurs="unbounded" processContents="skip"/>\n'
+            f"{margin}    </xs:sequence>\n{margin}  </xs:complexType>\n{margin}</xs:element>\n"
+        )
+        return
     parts = [shape.element] * shape.cardinality if isinstance(shape, Array) else shape.parts
     letter = "a" if isinstance(shape, Array) else "u"
     for number, part in enumerate(parts, 1):
-        yield from _element(f"{letter}{number}", part, True, indent + 6)
+        yield from _element(f"{letter}{number}", part, True, indent + 6, stored)
     yield f"{margin}    </xs:sequence>\n{margin}  </xs:complexType>\n{margin}</xs:element>\n"
 
 
-def _special_types(shape: Shape) -> Iterator[str]:
+def _special_types(shape: Shape, stored: bool) -> Iterator[str]:
     if isinstance(shape, Leaf):
-        yield shape.type.xml
-        if shape.type.large:
+        name = _xml_type(shape.type, stored)
+        yield name
+        if name in ("clobType", "blobType"):
             yield "digestTypeType"
         return
     for part in (shape.element,) if isinstance(shape, Array) else shape.parts:
-        yield from _special_types(part)
+        yield from _special_types(part, stored)

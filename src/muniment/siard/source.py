@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
+from zipfile import ZIP_DEFLATED
 
 from muniment.errors import SiardError
-from muniment.siard.lobs import LobReader
+from muniment.siard.blocks import Blocks, Sum, find_blocks, inflate, inflated_size
+from muniment.siard.lobs.folders import Root
+from muniment.siard.lobs.resolving import Resolver
 from muniment.siard.metadata import parse_metadata
-from muniment.siard.parse import RowReader, Run, runs, without_head
+from muniment.siard.parse import RowReader, Run, runs, without_head, without_table_head
 from muniment.siard.zip import ZipReader
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table, shape_of
 
 __all__ = ["SiardSource", "open_siard"]
 
+_WORTH_CUTTING = 1 << 20  # compressed bytes
+
 
 @contextmanager
-def open_siard(path: Path) -> Iterator[SiardSource]:
-    """Open an archive for reading."""
-    yield SiardSource(path)
+def open_siard(path: Path, roots: Sequence[Root] = ()) -> Iterator[SiardSource]:
+    """Open an archive for reading; large objects may also lie beneath ``roots``."""
+    with SiardSource(path, roots) as source:
+        yield source
 
 
 @dataclass(frozen=True)
 class _Opener:
     path: Path
+    roots: tuple[Root, ...]
+    archive: ZipReader  # with its directory, which need not be read again
 
     def __call__(self) -> SiardSource:
-        return SiardSource(self.path)
+        return SiardSource(self.path, self.roots, self.archive)
 
 
 def _hex_of_base64(digest: str) -> str:
@@ -44,6 +52,24 @@ def _hex_of_base64(digest: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class _Receipt:
+    """What was found in a stretch of rows."""
+
+    file: str
+    blocks: Blocks
+    sum: Sum
+
+
+@dataclass(slots=True)
+class _Sums:
+    """The checksum of a table file that is read in stretches, as far as they came."""
+
+    so_far: Sum
+    tail: Sum
+    expected: Sum
+
+
+@dataclass(frozen=True, slots=True)
 class _WholeFile:
     """A table file that allows no cutting and is read from its start by one process."""
 
@@ -51,18 +77,22 @@ class _WholeFile:
 class SiardSource:
     """A SIARD archive as a source."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._zip = ZipReader(path)
+    def __init__(
+        self, path: Path, roots: Sequence[Root] = (), archive: ZipReader | None = None
+    ) -> None:
+        self.path, self._roots = path, tuple(roots)
+        self._zip = archive or ZipReader(path)
         self._database = parse_metadata(self._zip.read(self._metadata_name()))
-        self._lobs = LobReader(self._zip, self._database)
+        self.lobs = Resolver(self._zip, self._database, roots)
         self._readers: dict[tuple[str, str], RowReader] = {}
+        self._sums: dict[str, _Sums] = {}
+        self._receipt: _Receipt | None = None
 
     def __enter__(self) -> SiardSource:
         return self
 
     def __exit__(self, *_: object) -> None:
-        return
+        self._zip.close()
 
     @property
     def version(self) -> str:
@@ -77,9 +107,12 @@ class SiardSource:
         """The bytes of XML to read."""
         return sum(self._zip.size(self._file(s, t)) for s, t in self._database.tables())
 
-    def parts(self, schema: Schema, table: Table) -> Iterator[Run | _WholeFile]:
-        """Yield runs of rows as they stand in the file."""
+    def parts(self, schema: Schema, table: Table) -> Iterator[Run | Blocks | _WholeFile]:
+        """Yield runs of rows as they stand in the file, or where they lie in it."""
         name = self._file(schema, table)
+        if (blocks := self._blocks(name)) is not None:
+            yield from blocks
+            return
         cut = runs(self._zip.chunks(name), f"{self.path}: {name}")
         first = next(cut, None)
         if first is None:
@@ -89,24 +122,78 @@ class SiardSource:
         else:
             yield from chain((first,), cut)
 
-    def batches(self, schema: Schema, table: Table, part: Run | _WholeFile) -> Iterator[Batch]:
+    def batches(
+        self, schema: Schema, table: Table, part: Run | Blocks | _WholeFile
+    ) -> Iterator[Batch]:
         """Yield the rows of a run."""
+        name = self._file(schema, table)
+        if isinstance(part, Blocks):
+            yield from self._read_blocks(name, self._reader(schema, table), part)
+            return
         if isinstance(part, Run):
             yield from self._reader(schema, table)(part)
             return
-        name = self._file(schema, table)
         reader = self._new_reader(schema, table)
         for run in runs(self._zip.chunks(name), f"{self.path}: {name}"):
             yield from reader(run)
         reader.close()
+
+    def receipt(self) -> _Receipt | None:
+        """Return what was found in the part that was read last, for the process that adds it up."""
+        receipt, self._receipt = self._receipt, None
+        return receipt
+
+    def accept(self, receipt: _Receipt) -> None:
+        """Add up the checksums of the parts of a table, in order; the last must make it right."""
+        sums = self._sums[receipt.file]
+        sums.so_far += receipt.sum
+        if receipt.blocks.last and sums.so_far + sums.tail != sums.expected:
+            raise self._damaged(receipt.file)
+
+    def _blocks(self, name: str) -> Iterator[Blocks] | None:
+        """Return the stretches of a table file that was written by Muniment."""
+        if not (self._database.producer_application or "").startswith("Muniment "):
+            return None
+        read, entry = self._zip.packed(name)
+        if entry.flags & 1 or entry.method != ZIP_DEFLATED or entry.packed < _WORTH_CUTTING:
+            return None
+        found = find_blocks(read, entry.packed)
+        if found is None or without_table_head(found[0]) != b"" or found[2] != b"</table>\n":
+            return None
+        head, blocks, tail = found
+        expected = Sum(entry.crc, entry.size)
+        self._sums[name] = _Sums(Sum.of(head), Sum.of(tail), expected)
+        return blocks
+
+    def _read_blocks(self, name: str, reader: RowReader, blocks: Blocks) -> Iterator[Batch]:
+        read, _ = self._zip.packed(name)
+        xml = inflate(read(blocks.start, blocks.end - blocks.start))
+        # A comment might begin in one stretch and end in another; we write none.
+        if xml is None or not xml.endswith(b"</row>\n") or b"<!" in xml:
+            raise self._damaged(name)
+        receipt = _Receipt(name, blocks, Sum.of(xml))
+        try:
+            yield from reader(Run(xml, 0))
+        except SiardError:
+            # The message names the place of the fault; now it is worth counting from the start.
+            for _ in reader(Run(xml, inflated_size(read, blocks.start))):
+                pass
+            raise
+        if name in self._sums:
+            self.accept(receipt)
+        else:
+            self._receipt = receipt
+
+    def _damaged(self, name: str) -> SiardError:
+        return SiardError(f"{self.path}: {name} is damaged: its checksum does not match")
 
     def rows_xml(self, schema: Schema, table: Table) -> Iterator[bytes]:
         """Yield a table's file as it is, from its first row on."""
         return without_head(self._zip.chunks(self._file(schema, table)))
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
-        """Open a large object; its digest is checked when its end is read."""
-        return self._lobs.open(table, reference)
+        """Open a large object; its length and digest are checked when its end is read."""
+        return self.lobs.open(schema, table, reference)
 
     def count(self, schema: Schema, table: Table, read: int) -> int:
         """How many rows the metadata says that a table has (P_4.3-10)."""
@@ -114,7 +201,7 @@ class SiardSource:
 
     def opener(self) -> _Opener:
         """Return how a worker process opens this archive."""
-        return _Opener(self.path)
+        return _Opener(self.path, self._roots, self._zip)
 
     def digest(self, algorithm: str) -> str | None:
         """The digest over all content as 5.1 defines it, if the archive has a header/ entry."""

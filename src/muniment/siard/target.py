@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,32 +13,35 @@ from typing import Any, BinaryIO
 from isal import isal_zlib
 
 import muniment
-from muniment.files import new_file
+from muniment.errors import UsageError
+from muniment.siard.encoding import EncodedPart, LazyPart, SiardEncoder
 from muniment.siard.journal import Journal
-from muniment.siard.lobs import LobWriter
+from muniment.siard.lobs.layout import folder_name
+from muniment.siard.lobs.placement import EXTERNAL, INLINE, Placements, Rule
+from muniment.siard.lobs.storing import External, ExternalStore, InternalStore
+from muniment.siard.lobs.writing import LobWriter
 from muniment.siard.metadata import format_metadata, metadata_schema
 from muniment.siard.rows import RowWriter
 from muniment.siard.schema import TABLE_NAMESPACE, table_schema
-from muniment.siard.zip import Block, Deflater, ZipWriter, deflate
-from muniment.sql.batch import REF, Batch
-from muniment.sql.model import (
-    Array,
-    Column,
-    Database,
-    Leaf,
-    MessageDigest,
-    Schema,
-    Shape,
-    Table,
-    shape_of,
-)
-from muniment.sql.stores import OpenLob
+from muniment.siard.volumes import new_volumes
+from muniment.siard.zip import Block, ZipWriter, deflate
+from muniment.sql.batch import Batch
+from muniment.sql.model import Database, MessageDigest, Schema, Shape, Table, shape_of
+from muniment.sql.stores import Again, OpenLob
 
-__all__ = ["SiardEncoder", "SiardTarget", "create_siard"]
+__all__ = ["LobOptions", "SiardEncoder", "SiardTarget", "create_siard"]
 
 _BLOCK = 1 << 20
 _SPOOL = 1 << 25
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
+
+
+@dataclass(frozen=True)
+class LobOptions:
+    """Where large objects go, and how they are laid out there."""
+
+    placements: Placements = field(default_factory=lambda: Placements(mixed=True))
+    external: External = field(default_factory=External)
 
 
 @contextmanager
@@ -48,56 +51,24 @@ def create_siard(
     *,
     compression: str = "fast",
     digests: tuple[str, ...] = ("SHA-256",),
+    lobs: LobOptions | None = None,
+    split: int | None = None,
     journal: Journal | None = None,
 ) -> Iterator[SiardTarget]:
-    """Open a new archive that appears at ``path`` only if the block succeeds.
+    """Open a new archive that appears at ``path``, with its folders, only if the block succeeds.
 
-    With a ``journal`` the archive is the one that this has open, and the journal lets it appear.
+    With ``split`` it is cut into parts of so many bytes. With a ``journal`` the archive is the one
+    that this has open, and the journal lets it appear.
     """
-    with nullcontext(journal.stream) if journal else new_file(path) as stream:
+    with nullcontext(journal.stream) if journal else new_volumes(path, split) as stream:
         writer = ZipWriter(stream, day, compression, digests)
-        yield SiardTarget(writer, day, compression, path.parent, journal)
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedPart:
-    """A part on its way into the archive: compressed rows, or rows whose large objects wait."""
-
-    items: tuple[Block | Batch, ...]
-    rows: int
-
-
-@dataclass(frozen=True)
-class SiardEncoder:
-    """Turns batches into compressed row XML; runs in worker processes."""
-
-    where: str
-    columns: tuple[Column, ...]
-    shapes: tuple[Shape, ...]
-    compression: str
-
-    def __call__(self, batches: Iterable[Batch]) -> EncodedPart:
-        """Return the part; row numbers in errors count from its first row."""
-        write_rows = RowWriter(self.where, self.columns, self.shapes)
-        items: list[Block | Batch] = []
-        deflater = Deflater(self.compression)
-        rows = 0
-        for batch in batches:
-            if REF in batch.data:
-                # The objects go into the archive in the one process that writes it.
-                if deflater.size:
-                    items.append(deflater.block())
-                    deflater = Deflater(self.compression)
-                items.append(batch)
-            else:
-                deflater.add(write_rows(batch, rows + 1), batch.rows)
-            rows += batch.rows
-            if deflater.size >= _BLOCK:
-                items.append(deflater.block())
-                deflater = Deflater(self.compression)
-        if deflater.size:
-            items.append(deflater.block())
-        return EncodedPart(tuple(items), rows)
+        target = SiardTarget(writer, day, compression, path, lobs or LobOptions(), journal)
+        try:
+            yield target
+            target.settle()
+        except BaseException:
+            target.discard()
+            raise
 
 
 class SiardTarget:
@@ -108,16 +79,21 @@ class SiardTarget:
         archive: ZipWriter,
         day: date,
         compression: str,
-        scratch: Path,
+        path: Path,
+        lobs: LobOptions,
         journal: Journal | None = None,
     ) -> None:
-        self._zip = archive
+        self._zip, self._path, self._lobs = archive, path, lobs
         self._journal = journal
         self._day = day
         self._compression = compression
-        self._scratch = scratch
         self._database = Database("")
         self._spool: _Spool | None = None
+        self._internal = InternalStore(archive, compression)
+        self._external: ExternalStore | None = None
+        self._stored: dict[tuple[str, str], frozenset[int]] = {}
+        self._facts: dict[tuple[str, str], LobWriter] = {}
+        self._in_hand: tuple[str, str] = ("", "")
         self.digests: tuple[MessageDigest, ...] = ()
         self.notes: list[str] = []
 
@@ -129,6 +105,19 @@ class SiardTarget:
     def define(self, database: Database) -> None:
         """Start the archive with its folders."""
         self._database = database
+        placements = self._lobs.placements
+        placements.check(database)
+        if EXTERNAL in (placements.place, *placements.places.values()):
+            if self._journal:
+                raise UsageError("--resume is for archives whose large objects lie inside")
+            self._external = ExternalStore(
+                self._path,
+                folder_name(database.dbname),
+                self._lobs.external,
+                self._digest_type,
+                self._day,
+                self._compression,
+            )
         if self._journal:
             self._journal.begin(self._zip, database, self._day.isoformat())
             return
@@ -138,13 +127,16 @@ class SiardTarget:
 
     def mark(self) -> Any:
         """Remember this point: a table may have to be written again."""
-        return self._zip.mark()
+        return self._zip.mark(), self._external.mark() if self._external else None
 
     def roll_back(self, mark: Any) -> None:
         """Forget what was written since ``mark``."""
-        self._zip.roll_back(mark)
+        archive, external = mark
+        self._zip.roll_back(archive)
         if self._journal:
             self._journal.forget()
+        if self._external:
+            self._external.roll_back(external, *self._in_hand)
 
     def completed(self, schema: Schema, table: Table) -> Table | None:
         """Return a table with its rows if an earlier run has written it."""
@@ -159,22 +151,57 @@ class SiardTarget:
     def encoder(self, schema: Schema, table: Table) -> SiardEncoder:
         """Return what turns this table's batches into row XML."""
         shapes = self._shapes(schema, table)
-        return SiardEncoder(f"{schema.name}.{table.name}", table.columns, shapes, self._compression)
+        rules = self._rules(schema, table, shapes)
+        stored = self._stored_columns(schema, table, rules)
+        where = f"{schema.name}.{table.name}"
+        return SiardEncoder(where, table.columns, shapes, self._compression, rules, stored)
 
     def write(
-        self, schema: Schema, table: Table, pieces: Iterable[EncodedPart], open_lob: OpenLob
+        self,
+        schema: Schema,
+        table: Table,
+        pieces: Iterable[EncodedPart | LazyPart],
+        open_lob: OpenLob,
     ) -> int:
-        """Write a table: its large objects as they come, then the rows, then its schema."""
+        """Write a table: its large objects as they come, then the rows, then its schema.
+
+        Raises Again if values went inline that turn out to belong into files.
+        """
+        key = self._in_hand = schema.folder, table.folder
         folder = f"content/{schema.folder}/{table.folder}/"
         self._zip.folder(folder)
         shapes = self._shapes(schema, table)
+        rules = self._rules(schema, table, shapes)
+        lobs = self._facts[key] = LobWriter(
+            schema,
+            table,
+            shapes,
+            rules,
+            self._internal,
+            self._external,
+            self._digest_type,
+            open_lob,
+        )
         name = f"{folder}{table.folder}"
-        with self._rows_file(f"{name}.xml", any(map(_may_be_large, shapes))) as write:
+        with self._rows_file(f"{name}.xml", any(rules)) as write:
             write(deflate(_table_head(table.folder), self._compression))
-            rows = self._write_rows(schema, table, shapes, pieces, open_lob, write)
+            rows = self._write_rows(schema, table, shapes, rules, pieces, lobs, write)
             write(deflate(b"</table>\n", self._compression))
-        self._zip.file(f"{name}.xsd", table_schema(table.columns, shapes))
+        if self._external:
+            self._external.end_table()
+        large = [k for k, rule in enumerate(rules) if rule and rule.place != INLINE]
+        self._zip.file(f"{name}.xsd", table_schema(table.columns, shapes, large))
         return rows
+
+    def settle(self) -> None:
+        """Give the folders outside their names."""
+        if self._external:
+            self._external.settle()
+
+    def discard(self) -> None:
+        """Remove the folders outside, after a failure."""
+        if self._external:
+            self._external.discard()
 
     def finish(self, database: Database) -> None:
         """Write the header: metadata with row counts and the digests over all content."""
@@ -186,7 +213,7 @@ class SiardTarget:
         digests = tuple(MessageDigest(name, value) for name, value in self._zip.digests().items())
         self._zip.stop_digests()
         complete = replace(
-            database,
+            self._with_folders(database),
             version="2.2",
             archival_date=database.archival_date or f"{self._day.isoformat()}Z",
             message_digests=digests,
@@ -202,22 +229,65 @@ class SiardTarget:
     def _shapes(self, schema: Schema, table: Table) -> tuple[Shape, ...]:
         return tuple(shape_of(self._database, schema.name, column) for column in table.columns)
 
+    @property
+    def _digest_type(self) -> str:
+        """Large objects get the strongest of the archive's digests."""
+        wanted = self._zip.digest_types
+        return next((name for name in ("SHA-256", "SHA-1", "MD5") if name in wanted), "SHA-256")
+
+    def _rules(
+        self, schema: Schema, table: Table, shapes: tuple[Shape, ...]
+    ) -> tuple[Rule | None, ...]:
+        rule = self._lobs.placements.rule
+        return tuple(rule(schema, table, c, s) for c, s in zip(table.columns, shapes, strict=True))
+
+    def _stored_columns(
+        self, schema: Schema, table: Table, rules: tuple[Rule | None, ...]
+    ) -> frozenset[int]:
+        always = {
+            k for k, rule in enumerate(rules) if rule and rule.place != INLINE and rule.stored
+        }
+        return self._stored.get((schema.folder, table.folder), frozenset()) | always
+
+    def _with_folders(self, database: Database) -> Database:
+        """Return the definitions with what is known now about the columns' large objects."""
+
+        def described(schema: Schema, table: Table) -> Table:
+            facts = self._facts.get((schema.folder, table.folder))
+            return facts.described(table) if facts else table
+
+        schemas = tuple(
+            replace(s, tables=tuple(described(s, t) for t in s.tables)) for s in database.schemas
+        )
+        columns = (c for s in schemas for t in s.tables for c in t.columns)
+        outside = any(column.lob_folder for column in columns)
+        folder = self._external.lob_folder if outside and self._external else None
+        return replace(database, schemas=schemas, lob_folder=folder)
+
     def _write_rows(
         self,
         schema: Schema,
         table: Table,
         shapes: tuple[Shape, ...],
-        pieces: Iterable[EncodedPart],
-        open_lob: OpenLob,
+        rules: tuple[Rule | None, ...],
+        pieces: Iterable[EncodedPart | LazyPart],
+        lobs: LobWriter,
         write: Callable[[Block], None],
     ) -> int:
         rows = 0
         with_lobs = RowWriter(f"{schema.name}.{table.name}", table.columns, shapes)
-        lobs = LobWriter(self._zip, self._compression, schema, table, shapes, open_lob)
+        stored = self._stored_columns(schema, table, rules)
+        inlined: frozenset[int] = frozenset()
         for piece in pieces:
+            before = inlined
             for item in piece.items:
+                inlined, stored = before | piece.inlined, stored | piece.long
+                if inlined & stored:  # these columns are to lie in files as a whole
+                    self._stored[schema.folder, table.folder] = stored
+                    raise Again
                 if isinstance(item, Batch):
-                    xml = with_lobs(item, rows + 1, lobs.placing(rows))
+                    batch = lobs.prepare(item, stored)
+                    xml = with_lobs(batch, rows + 1, lobs.placing(rows))
                     item = deflate(xml, self._compression, item.rows)
                 write(item)
                 rows += item.rows
@@ -234,7 +304,7 @@ class SiardTarget:
             with self._zip.stream(name) as member:
                 yield member.write
             return
-        with tempfile.SpooledTemporaryFile(_SPOOL, dir=str(self._scratch)) as file:
+        with tempfile.SpooledTemporaryFile(_SPOOL, dir=str(self._path.parent)) as file:
             spool = self._spool = _Spool(file)
             try:
                 yield spool.write
@@ -260,13 +330,6 @@ class _Spool:
         self._file.seek(0)
         while chunk := self._file.read(_BLOCK):
             yield chunk
-
-
-def _may_be_large(shape: Shape) -> bool:
-    if isinstance(shape, Leaf):
-        return shape.type.large
-    parts = (shape.element,) if isinstance(shape, Array) else shape.parts
-    return any(map(_may_be_large, parts))
 
 
 def _table_head(folder: str) -> bytes:

@@ -1,8 +1,8 @@
 """ZIP64 with deflate, written as a stream (G_4.1) and read in place.
 
 Writing never seeks back: the digests of 5.1 are computed over the bytes as they leave, and blocks
-that other processes compressed can be joined into one member. Reading takes the central directory
-from ``zipfile`` and inflates members with isal, in bounded memory whatever they claim to hold.
+that other processes compressed can be joined into one member. Reading inflates members with isal,
+in bounded memory whatever they claim to hold.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from typing import Any, BinaryIO, cast
 
 from isal import isal_zlib
 from zlib_ng import zlib_ng
 
 from muniment.errors import SiardError, UsageError
+from muniment.siard.directory import Directory, Entry, NotZip
+from muniment.siard.volumes import Sink, Volumes, first_volume
 
 __all__ = ["COMPRESSIONS", "Block", "Deflater", "ZipReader", "ZipWriter", "deflate"]
 
@@ -89,7 +90,7 @@ class _Entry:
 class ZipWriter:
     """Writes a ZIP64 file from front to back."""
 
-    def __init__(self, stream: BinaryIO, day: date, compression: str, digests: tuple[str, ...]):
+    def __init__(self, stream: Sink, day: date, compression: str, digests: tuple[str, ...]):
         self._stream = stream
         self._compression = compression
         year = min(max(day.year, 1980), 2107)  # what a ZIP file can say
@@ -97,7 +98,9 @@ class ZipWriter:
         self._digests = {
             name: hashlib.new(_hash_name(name), usedforsecurity=False) for name in digests
         }
-        self._directory: list[bytes] = []
+        self.digest_types = digests
+        self._directory = _Records()
+        self._is_open = False
         self.position = 0
         self.on_entry: Callable[[bytes], None] = _ignore  # is given each record of the directory
 
@@ -133,16 +136,17 @@ class ZipWriter:
         """Leave the bytes that follow out of the digests."""
         self._digests = {}
 
-    def mark(self) -> tuple[int, int, dict[str, Any]]:
+    def mark(self) -> Any:
         """Remember this point, to come back to it."""
         digests = {name: digest.copy() for name, digest in self._digests.items()}
-        return self.position, len(self._directory), digests
+        return self.position, self._directory.mark(), digests
 
-    def roll_back(self, mark: tuple[int, int, dict[str, Any]]) -> None:
+    def roll_back(self, mark: Any) -> None:
         """Forget everything since ``mark``."""
-        self.position, entries, digests = mark
+        self.position, records, digests = mark
+        self._is_open = False
         self._digests = {name: digest.copy() for name, digest in digests.items()}
-        del self._directory[entries:]
+        self._directory.roll_back(records)
         self._stream.seek(self.position)
         self._stream.truncate()
 
@@ -150,7 +154,7 @@ class ZipWriter:
         """Cut the file at ``position`` and go on there, after the entries of these records."""
         self._stream.seek(0)
         while self.position < position:
-            chunk = self._stream.read(min(position - self.position, 1 << 20))
+            chunk = cast(BinaryIO, self._stream).read(min(position - self.position, 1 << 20))
             if not chunk:
                 raise SiardError("the file of the earlier run is shorter than it should be")
             self.position += len(chunk)
@@ -159,13 +163,13 @@ class ZipWriter:
         self._stream.seek(position)
         self._stream.truncate()
         for record in records:
-            self._directory.append(record)
+            self._directory.add(record)
 
     def close(self) -> None:
         """Write the central directory."""
-        start, count = self.position, len(self._directory)
-        for record in self._directory:
-            self.write(record)
+        start, count = self.position, self._directory.count
+        for records in self._directory.chunks():
+            self.write(records)
         size, end = self.position - start, self.position
         self.write(
             struct.pack(
@@ -196,13 +200,16 @@ class ZipWriter:
             digest.update(data)
 
     def open_entry(self, entry: _Entry) -> None:
-        """Write the local header of an entry."""
+        """Write the local header of an entry; the one before must be complete."""
+        assert not self._is_open, "two members of a ZIP file cannot be written at once"
+        self._is_open = True
         self.write(self._local_header(entry))
 
     def close_entry(self, entry: _Entry) -> None:
         """Note an entry for the central directory."""
+        self._is_open = False
         record = self._central_record(entry)
-        self._directory.append(record)
+        self._directory.add(record)
         self.on_entry(record)
 
     def _local_header(self, entry: _Entry) -> bytes:
@@ -237,6 +244,40 @@ def _hash_name(digest_type: str) -> str:
     if digest_type not in names:
         raise UsageError(f"{digest_type} is not a digest of SIARD; choose MD5, SHA-1 or SHA-256")
     return names[digest_type]
+
+
+class _Records:
+    """The records of the central directory until its turn comes.
+
+    There may be millions; they repeat themselves, so all but the last ones are kept compressed.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._packed: list[bytes] = []
+        self._last: list[bytes] = []
+
+    def add(self, record: bytes) -> None:
+        self.count += 1
+        self._last.append(record)
+        if len(self._last) == _RECORDS:
+            self._packed.append(zlib.compress(b"".join(self._last), 1))
+            self._last = []
+
+    def chunks(self) -> Iterator[bytes]:
+        yield from map(zlib.decompress, self._packed)
+        yield b"".join(self._last)
+
+    def mark(self) -> tuple[int, int, list[bytes]]:
+        return self.count, len(self._packed), self._last.copy()
+
+    def roll_back(self, mark: tuple[int, int, list[bytes]]) -> None:
+        self.count, packed, last = mark
+        del self._packed[packed:]
+        self._last = last.copy()
+
+
+_RECORDS = 4096
 
 
 class _Member:
@@ -279,35 +320,42 @@ _INFLATE_ERROR: Any = isal_zlib.error
 
 
 class ZipReader:
-    """Reads the members of a ZIP file."""
+    """Reads the members of a ZIP file, which may be split into parts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if path.exists() and not path.is_file():
+        first = first_volume(path)
+        if first.exists() and not first.is_file():
             raise SiardError(f"{path} is not a file")
+        self._volumes = Volumes(path)
         try:
-            with path.open("rb") as stream, ZipFile(stream) as directory:
-                entries = directory.infolist()
-                self._members = {info.filename: info for info in entries}
-        except (BadZipFile, struct.error, ValueError, NotImplementedError) as error:
-            raise SiardError(_not_zip(path)) from error
-        if len(self._members) != len(entries):
-            raise SiardError(f"{path} has two entries of one name; nobody can say which one counts")
+            self._directory = Directory(self._volumes)
+        except (NotZip, struct.error) as error:
+            raise SiardError(_not_zip(path, self._volumes)) from error
 
-    def names(self) -> list[str]:
-        """The names of all entries, in the order of the central directory."""
-        return list(self._members)
+    def close(self) -> None:
+        """Close the file; this happens by itself, but later."""
+        self._volumes.close()
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """The files that the archive lies in."""
+        return self._volumes.paths
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all entries, in the order of the central directory."""
+        return self._directory.names()
 
     def __contains__(self, name: str) -> bool:
-        return name in self._members
+        return name in self._directory
 
     def size(self, name: str) -> int:
         """The size a member claims to have."""
-        return self._member(name).file_size
+        return self._member(name).size
 
     def offset(self, name: str) -> int:
         """Where the local header of an entry begins."""
-        return self._member(name).header_offset
+        return self._member(name).offset
 
     def read(self, name: str, limit: int = 1 << 28) -> bytes:
         """Return a whole member, at most ``limit`` bytes of it."""
@@ -321,63 +369,78 @@ class ZipReader:
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield a member's bytes; the checksum is verified at the end."""
-        info = self._member(name)
+        entry = self._member(name)
         crc = size = 0
-        for chunk in self._inflate(info):
+        for chunk in self._inflate(entry):
             crc = isal_zlib.crc32(chunk, crc)
             size += len(chunk)
             yield chunk
-        if crc != info.CRC or size != info.file_size:
+        if crc != entry.crc or size != entry.size:
             raise SiardError(f"{self.path}: {name} is damaged: its checksum does not match")
+
+    def packed(self, name: str) -> tuple[Callable[[int, int], bytes], Entry]:
+        """Return how to read a deflated member as it lies in the file, and what it should be."""
+        entry = self._member(name)
+        begin = self._begin(entry)
+
+        def read(at: int, size: int) -> bytes:
+            return self._volumes.read(begin + at, max(0, min(size, entry.packed - at)))
+
+        return read, entry
 
     def digest(self, algorithm: str, end: int) -> str:
         """The digest over the first ``end`` bytes of the file (5.1)."""
         digest = hashlib.new(_hash_name(algorithm), usedforsecurity=False)
-        with self.path.open("rb") as stream:
-            while end > 0 and (chunk := stream.read(min(end, 1 << 20))):
-                digest.update(chunk)
-                end -= len(chunk)
+        at = 0
+        while at < end and (chunk := self._volumes.read(at, min(end - at, 1 << 20))):
+            digest.update(chunk)
+            at += len(chunk)
         return digest.hexdigest()
 
-    def _member(self, name: str) -> ZipInfo:
-        try:
-            return self._members[name]
-        except KeyError:
-            raise SiardError(f"{self.path} has no {name}") from None
+    def _member(self, name: str) -> Entry:
+        entry = self._directory.find(name)
+        if entry is None:
+            raise SiardError(f"{self.path} has no {name}")
+        return entry
 
-    def _inflate(self, info: ZipInfo) -> Iterator[bytes]:
-        if info.flag_bits & 1:
-            raise SiardError(f"{self.path}: {info.filename} is encrypted, which SIARD forbids")
-        packed = self._raw(info)
-        if info.compress_type == 0:
+    def _inflate(self, entry: Entry) -> Iterator[bytes]:
+        if entry.flags & 1:
+            raise SiardError(f"{self.path}: {entry.name} is encrypted, which SIARD forbids")
+        packed = self._raw(entry)
+        if entry.method == 0:
             yield from packed
-        elif info.compress_type == zlib.DEFLATED:
+        elif entry.method == zlib.DEFLATED:
             try:
                 yield from _inflated(packed)
             except _INFLATE_ERROR as error:
-                raise SiardError(f"{self.path}: {info.filename} is damaged: {error}") from error
+                raise SiardError(f"{self.path}: {entry.name} is damaged: {error}") from error
         else:
-            raise SiardError(
-                f"{self.path}: {info.filename} is compressed in a way that SIARD forbids"
-            )
+            raise SiardError(f"{self.path}: {entry.name} is compressed in a way that SIARD forbids")
 
-    def _raw(self, info: ZipInfo) -> Iterator[bytes]:
-        with self.path.open("rb") as stream:  # own position: members may be read side by side
-            stream.seek(info.header_offset)
-            header = stream.read(30)
-            if len(header) < 30 or header[:4] != b"PK\x03\x04":
-                raise SiardError(
-                    f"{self.path}: no entry at byte {info.header_offset}; the file is damaged"
-                )
-            names, extra = struct.unpack("<2H", header[26:])
-            stream.seek(names + extra, 1)
-            left = info.compress_size
-            while left > 0:
-                chunk = stream.read(min(left, _CHUNK))
-                if not chunk:
-                    raise SiardError(f"{self.path} is truncated in {info.filename}")
-                left -= len(chunk)
-                yield chunk
+    def _begin(self, entry: Entry) -> int:
+        """Where the data of an entry begins."""
+        header = self._volumes.read(entry.offset, 30)
+        if len(header) < 30 or header[:4] != b"PK\x03\x04":
+            raise SiardError(f"{self.path}: no entry at byte {entry.offset}; the file is damaged")
+        names, extra = struct.unpack_from("<2H", header, 26)
+        return entry.offset + 30 + int(names) + int(extra)
+
+    def _raw(self, entry: Entry) -> Iterator[bytes]:
+        # A small member comes with its header in one go.
+        header = self._volumes.read(entry.offset, 256 + min(entry.packed, _CHUNK))
+        if len(header) < 30 or header[:4] != b"PK\x03\x04":
+            raise SiardError(f"{self.path}: no entry at byte {entry.offset}; the file is damaged")
+        names, extra = struct.unpack_from("<2H", header, 26)
+        begin = 30 + names + extra
+        chunk = header[begin : begin + entry.packed]
+        at, left = entry.offset + begin, entry.packed
+        while left > 0:
+            chunk = chunk or self._volumes.read(at, min(left, _CHUNK))
+            if not chunk:
+                raise SiardError(f"{self.path} is truncated in {entry.name}")
+            yield chunk
+            at, left = at + len(chunk), left - len(chunk)
+            chunk = b""
 
 
 def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:
@@ -393,12 +456,15 @@ def _inflated(packed: Iterator[bytes]) -> Iterator[bytes]:
         yield data
 
 
-def _not_zip(path: Path) -> str:
-    with path.open("rb") as stream:
-        start = stream.read(4)
-    if start == b"PK\x03\x04":
+def _not_zip(path: Path, volumes: Volumes) -> str:
+    if volumes.read(0, 4) != b"PK\x03\x04":
+        return f"{path} is not a SIARD file: it is not a ZIP file"
+    if len(volumes.paths) > 1:
         return (
-            f"{path} is a truncated or damaged ZIP file: its directory, at the end, cannot be "
-            "read. Fetch it again from where it came"
+            f"{path} is truncated or damaged: its directory, at the end of the last part, cannot "
+            f"be read. There are {len(volumes.paths)} parts here; are there more?"
         )
-    return f"{path} is not a SIARD file: it is not a ZIP file"
+    return (
+        f"{path} is a truncated or damaged ZIP file: its directory, at the end, cannot be "
+        "read. Fetch it again from where it came"
+    )

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from muniment.sql.batch import NULL, REF, Batch, Cell, cell_value, cells_of
 from muniment.sql.model import Array, Column, Leaf, Shape
 from muniment.sql.types import Kind, PredefinedType
+from muniment.sql.values import with_values
 
 __all__ = ["arrow_type", "text_column", "typed_batch"]
 
@@ -80,8 +81,9 @@ def text_column(cells: list[bytes]) -> pa.Array:
 def _array(cells: list[bytes], shape: Shape, read: Callable[[bytes], bytes] | None) -> pa.Array:
     type_ = arrow_type(shape)
     if not isinstance(shape, Leaf):
-        resolve = (lambda reference: read(reference).decode()) if read else None
-        return pa.array([_nested(cell_value(cell, resolve), shape) for cell in cells], type_)
+        if read is not None:
+            cells = [with_values(cell, shape, read) for cell in cells]
+        return pa.array([_nested(cell_value(cell), shape) for cell in cells], type_)
     kind = shape.type.kind
     if any(cell.startswith(REF) for cell in cells) or kind in (Kind.BINARY, Kind.DATALINK):
         return pa.array([_octets(cell, kind, read) for cell in cells], pa.binary()).cast(type_)

@@ -29,8 +29,9 @@ from muniment.sql.batch import (
     parts_of,
     rows_of,
 )  # fmt: skip
-from muniment.sql.model import Array, Column, Leaf, Shape, Struct
+from muniment.sql.model import Array, Column, Leaf, Shape
 from muniment.sql.types import Kind
+from muniment.sql.values import part_shape
 
 __all__ = ["LARGE", "BucketDigest", "Canonical", "ContentDigest", "OrderedDigest", "row_digests"]
 
@@ -45,32 +46,32 @@ class Canonical:
     def __init__(self, shapes: Sequence[Shape], open_lob: Open) -> None:
         self._width = len(shapes)
         self._open = open_lob
-        leaves = [s.type if isinstance(s, Leaf) else None for s in shapes]
-        self._large = any(type_ is not None and type_.large for type_ in leaves)
-        self._binary = [type_ is not None and type_.kind is Kind.BINARY for type_ in leaves]
+        self._shapes = tuple(shapes)
+        self._large = any(map(_may_be_large, shapes))
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the batch with no value longer than LARGE octets, and no reference."""
         if REF not in batch.data and not (self._large and self._any_long(batch)):
             return batch
         cells = cells_of(batch)
-        for k, binary in enumerate(self._binary):
-            cells[k :: self._width] = [self._cell(c, binary) for c in cells[k :: self._width]]
+        for k, shape in enumerate(self._shapes):
+            cells[k :: self._width] = [self._cell(c, shape) for c in cells[k :: self._width]]
         rows = zip(*[iter(cells)] * self._width, strict=True)
         return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
 
     def _any_long(self, batch: Batch) -> bool:
         return len(batch.data) > LARGE and any(len(row) > LARGE for row in rows_of(batch))
 
-    def _cell(self, cell: bytes, binary: bool) -> bytes:
+    def _cell(self, cell: bytes, shape: Shape) -> bytes:
+        binary = isinstance(shape, Leaf) and shape.type.kind in (Kind.BINARY, Kind.DATALINK)
         if cell.startswith(REF):
             return self._stored(cell[1:], binary)
-        if cell.startswith(OPEN):
-            if REF not in cell:
-                return cell
-            return OPEN + b"".join(self._cell(p, False) + ITEM for p in parts_of(cell)) + CLOSE
-        if len(cell) <= LARGE:
+        if len(cell) <= LARGE and REF not in cell:
             return cell
+        if cell.startswith(OPEN):
+            parts = enumerate(parts_of(cell))
+            inner = (self._cell(p, part_shape(shape, n)) + ITEM for n, p in parts)
+            return OPEN + b"".join(inner) + CLOSE
         value = bytes.fromhex(cell.decode()) if binary else cell
         if len(value) <= LARGE:
             return cell
@@ -88,6 +89,12 @@ class Canonical:
                 length += len(chunk)
                 chunk = stream.read(_CHUNK)
         return REF + b"%d:%b" % (length, digest.hexdigest().encode())
+
+
+def _may_be_large(shape: Shape) -> bool:
+    if isinstance(shape, Leaf):
+        return shape.type.large
+    return any(map(_may_be_large, (shape.element,) if isinstance(shape, Array) else shape.parts))
 
 
 def row_digests(batch: Batch) -> list[bytes]:
@@ -219,7 +226,7 @@ class OrderedDigest:
         elif cell.startswith(OPEN):
             self._digest.update(b"{")
             for number, part in enumerate(parts_of(cell)):
-                self._put(part, _part_shape(shape, number))
+                self._put(part, part_shape(shape, number))
             self._digest.update(b"}")
         elif cell.startswith(REF):
             self._put_stored(cell[1:])
@@ -249,10 +256,3 @@ def _decoded(cell: bytes, shape: Shape) -> bytes:
     if isinstance(shape, Leaf) and shape.type.kind in _UTC:
         return cell + b"Z"
     return cell
-
-
-def _part_shape(shape: Shape, number: int) -> Shape:
-    if isinstance(shape, Array):
-        return shape.element
-    assert isinstance(shape, Struct)
-    return shape.parts[number]

@@ -29,12 +29,16 @@ from typing import Any, BinaryIO, Protocol
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table
 
-__all__ = ["Encoder", "OpenLob", "Opener", "Part", "Piece", "Source", "Target"]
+__all__ = ["Again", "Encoder", "OpenLob", "Opener", "Part", "Piece", "Source", "Target"]
 
 Part = Any  # whatever lets a source find a run of rows again; it can be pickled
 Encoder = Callable[[Iterable[Batch]], Any]  # batches of a part to a Piece; runs in workers
 OpenLob = Callable[[Schema, Table, bytes], BinaryIO]
 Opener = Callable[[], "AbstractContextManager[Source]"]  # can be pickled
+
+
+class Again(Exception):
+    """A target knows better now how a table has to be written, and wants its rows once more."""
 
 
 class Piece(Protocol):
@@ -69,7 +73,10 @@ class Source(Protocol):
         ...
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
-        """Open the value behind a REF cell (``reference`` is what follows the REF byte)."""
+        """Open the value behind a REF cell (``reference`` is what follows the REF byte).
+
+        The stream may have attributes: ``size``, its bytes, and ``link``, the text of a DATALINK.
+        """
         ...
 
     def opener(self) -> Opener | None:

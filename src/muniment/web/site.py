@@ -24,6 +24,7 @@ from muniment.query.index import About
 from muniment.query.isolated import Isolated
 from muniment.query.session import Archives, Limits, attach
 from muniment.siard import SiardSource
+from muniment.siard.volumes import volume_paths
 from muniment.sql.batch import CELL, rows_of
 from muniment.sql.model import Database, Schema, Shape, Table, shape_of
 
@@ -70,7 +71,7 @@ class OpenArchive:
 
     @cached_property
     def size(self) -> int:
-        return self.path.stat().st_size
+        return sum(part.stat().st_size for part in volume_paths(self.path))
 
     def start(self) -> None:
         """Start building the index in the background."""

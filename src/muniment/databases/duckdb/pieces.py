@@ -18,6 +18,7 @@ from muniment.errors import DatabaseError
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind, PredefinedType
+from muniment.sql.values import with_values
 
 __all__ = [
     "CHUNK_BYTES", "CHUNK_ROWS", "DuckdbEncoder", "DuckdbPiece", "Splitter", "arrow_tables",
@@ -84,8 +85,9 @@ class DuckdbEncoder:
 
     def _array(self, number: int, shape: Shape, cells: pa.Array) -> pa.Array:
         if not isinstance(shape, Leaf):
-            nested = (nested_value(cell_value(c), shape) if c else None for c in cells.to_pylist())
-            return pa.array(list(nested), nested_type(shape))
+            if pc.any(pc.match_substring(cells, REF)).as_py():
+                return cells  # the values are put in where they can be read
+            return _nested_array(cells, shape)
         if shape.type.kind in (Kind.TEXT, Kind.BINARY, Kind.DATALINK):
             return cells
         text = _as_text(cells, self.place(number))
@@ -172,6 +174,11 @@ def _resolved(
         for number, column in enumerate(table.columns)
         if column.type == _BYTES and pc.any(pc.starts_with(column, pattern=REF)).as_py()
     }
+
+    def read(reference: bytes) -> bytes:
+        with open_lob(reference) as lob:
+            return lob.read()
+
     start = size = 0
     for row in range(table.num_rows if holders else 0):
         for cells in holders.values():
@@ -181,10 +188,10 @@ def _resolved(
                     cells[row] = _Lob(lob.read())
                 size += len(cells[row])
         if size >= CHUNK_BYTES:
-            yield _table(encoder, table, holders, start, row + 1)
+            yield _table(encoder, table, holders, start, row + 1, read)
             start, size = row + 1, 0
     if start < table.num_rows:
-        yield _table(encoder, table, holders, start, table.num_rows)
+        yield _table(encoder, table, holders, start, table.num_rows, read)
 
 
 class _Lob(bytes):
@@ -192,7 +199,12 @@ class _Lob(bytes):
 
 
 def _table(
-    encoder: DuckdbEncoder, table: pa.Table, holders: dict[int, list[Any]], start: int, end: int
+    encoder: DuckdbEncoder,
+    table: pa.Table,
+    holders: dict[int, list[Any]],
+    start: int,
+    end: int,
+    read: Callable[[bytes], bytes],
 ) -> pa.Table:
     """Return some rows of a chunk as DuckDB is to see them."""
     columns: dict[str, Any] = {}
@@ -206,6 +218,8 @@ def _table(
             cells = pa.array(values, _BYTES)
             if isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT:
                 cells = _as_text(cells, encoder.place(number))
+        elif cells.type == _BYTES and not isinstance(shape, Leaf):
+            cells = _nested_array(cells, shape, read)
         elif cells.type == _BYTES:
             cells = _as_text(cells, encoder.place(number))
         columns[f"c{number}"] = cells
@@ -263,6 +277,17 @@ def nested_type(shape: Shape) -> pa.DataType:
             return pa.large_list(nested_type(element))
         case Struct(parts):
             return pa.struct([(f"u{n}", nested_type(part)) for n, part in enumerate(parts, 1)])
+
+
+def _nested_array(
+    cells: Any, shape: Shape, read: Callable[[bytes], bytes] | None = None
+) -> pa.Array:
+    values = []
+    for cell in cells.to_pylist():
+        if cell is not None and read is not None:
+            cell = with_values(cell, shape, read)
+        values.append(cell if cell is None else nested_value(cell_value(cell), shape))
+    return pa.array(values, nested_type(shape))
 
 
 def nested_value(cell: Cell, shape: Shape) -> Any:

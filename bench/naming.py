@@ -1,0 +1,117 @@
+"""Names on their own: reading, giving and looking up PDIs."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from measure import best_of
+from muniment.identifiers import parse_many
+from muniment.names import Names, NewBinding
+
+__all__ = ["Rate", "batch_mint", "look_up", "parse", "single_mints"]
+
+_SERIES = "db.example.ch"
+_NAMES = 300_000
+_BLOCK, _BLOCKS = 10_000, 50
+_MINTS = 6_000
+_ASKED = 200_000
+
+Rate = float
+
+
+def parse() -> Rate:
+    """Read PDIs in bulk, on one core."""
+    texts = [
+        f"pdi://{_SERIES}/2025/{1 + n % 12:02d}/{1 + n % 28:02d}/{n}.siard.{1 + n % 9}"
+        for n in range(_NAMES)
+    ]
+    return _NAMES / best_of(5, lambda: sum(1 for _ in parse_many(texts)))
+
+
+def batch_mint(work: Path) -> Rate:
+    """Give blocks of names, each durable before its names are written out."""
+    with _book(work / "batch") as names:
+        started = time.perf_counter()
+        for _ in range(_BLOCKS):
+            sum(map(len, names.mint(_SERIES, _BLOCK, "siard").texts()))
+        return _BLOCK * _BLOCKS / (time.perf_counter() - started)
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from muniment.names import Names
+with Names.open(Path(sys.argv[1])) as names:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for _ in range(int(sys.argv[2])):
+        names.mint("db.example.ch", format="siard")
+"""
+
+
+def single_mints(work: Path, writers: int = 32) -> Rate:
+    """Give names one by one, each on the disk before the next, by many processes at once."""
+    folder = work / "single"
+    _book(folder).close()
+    each = _MINTS // writers
+    command = [sys.executable, "-c", _WRITER, str(folder), str(each)]
+    pipe = subprocess.PIPE
+    running = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(writers)
+    ]
+    for process in running:
+        assert process.stdout is not None
+        process.stdout.readline()
+    started = time.perf_counter()
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    if any(process.wait() for process in running):
+        raise AssertionError("a writer failed")
+    seconds = time.perf_counter() - started
+    for process in running:
+        for stream in (process.stdin, process.stdout):
+            assert stream is not None
+            stream.close()
+    with Names.open(folder) as names:
+        if names.mint(_SERIES).first != each * writers + 1:
+            raise AssertionError("a name was given twice or lost")
+    return each * writers / seconds
+
+
+def look_up(work: Path, bindings: int) -> Rate:
+    """Look names up, in random order, among many that are bound."""
+    with _book(work / "bound") as names:
+        left = bindings
+        while left:
+            size = min(left, 100_000)
+            block = names.mint(_SERIES, size, "siard")
+            left -= size
+            new = [
+                NewBinding(pdi, hashlib.sha256(pdi.unique_id.encode()).digest(), 1, f"tape/{n}")
+                for n, pdi in enumerate(block)
+            ]
+            names.bind_many(new)
+        names.current()
+        chance = random.Random(7)
+        count = min(_ASKED, bindings)
+        numbers = [chance.randrange(1, bindings + 1) for _ in range(count)]
+        asked = [block[0]._replace(unique_id=str(number)) for number in numbers]
+        started = time.perf_counter()
+        found = sum(binding is not None for binding in names.look_up(asked))
+        seconds = time.perf_counter() - started
+        if found != count:
+            raise AssertionError(f"{count - found} names were not found")
+        return count / seconds
+
+
+def _book(folder: Path) -> Names:
+    names = Names.create(folder)
+    names.add_series(_SERIES)
+    return names

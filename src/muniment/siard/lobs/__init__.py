@@ -1,0 +1,1 @@
+"""Large objects in files of their own: where they go, how they are named, how they are found."""

@@ -1,0 +1,25 @@
+"""The manifest of external objects (S_8.1.3-0), in the form that sha256sum and its like check."""
+
+from __future__ import annotations
+
+__all__ = ["manifest_line", "manifest_name"]
+
+
+def manifest_name(database: str, digest_type: str) -> str:
+    """Return the name of a manifest.
+
+    >>> manifest_name("Northwind", "SHA-256")
+    'Northwind_lobs_sha256.txt'
+    """
+    return f"{database}_lobs_{digest_type.replace('-', '').lower()}.txt"
+
+
+def manifest_line(digest: str, path: str) -> bytes:
+    r"""Return the line of one file; the path is relative to the folder of the archive.
+
+    >>> manifest_line("2de1ac4c", "Northwind_lobs/s0_t2_c4/seg_2/t2_c4_r8.bin")
+    b'2de1ac4c *Northwind_lobs/s0_t2_c4/seg_2/t2_c4_r8.bin\n'
+    """
+    escaped = path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    mark = "\\" if escaped != path else ""
+    return f"{mark}{digest} *{escaped}\n".encode("utf-8", "surrogateescape")

@@ -1,0 +1,107 @@
+"""Streams that prove at their end that every byte is the one that was archived."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator
+
+from muniment.errors import DigestMismatch, LobError
+from muniment.siard.lobs.location import ALGORITHMS, Location
+
+__all__ = ["Measure", "Verified"]
+
+_CONTINUING = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not start a character
+_BELOW_4 = bytes(range(0xF0))
+
+
+class Measure:
+    """The lengths and the digest of an object, chunk by chunk."""
+
+    def __init__(self, text: bool, digest_type: str) -> None:
+        self.bytes = self.characters = self.utf16 = 0
+        self._text = text
+        algorithm = ALGORITHMS.get(digest_type)
+        self._digest = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
+
+    def update(self, chunk: bytes) -> None:
+        self.bytes += len(chunk)
+        if self._digest is not None:
+            self._digest.update(chunk)
+        if self._text and chunk.isascii():
+            self.characters += len(chunk)
+            self.utf16 += len(chunk)
+        elif self._text:
+            starts = chunk.translate(None, _CONTINUING)
+            self.characters += len(starts)
+            self.utf16 += len(starts) + len(starts.translate(None, _BELOW_4))
+
+    @property
+    def length(self) -> int:
+        """The length as 6.2 wants it: characters of text, bytes of anything else."""
+        return self.characters if self._text else self.bytes
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest() if self._digest else ""
+
+    def unit(self, length: int) -> str | None:
+        """What a stated length counts: other writers count bytes or UTF-16 units of text."""
+        if length == self.length:
+            return "characters" if self._text else "bytes"
+        if self._text and length in (self.utf16, self.bytes):
+            return "UTF-16 units" if length == self.utf16 else "bytes"
+        return None
+
+
+class Verified(io.RawIOBase):
+    """Chunks as a stream that raises at its end unless length and digest are as the cell says."""
+
+    def __init__(
+        self, chunks: Iterator[bytes], name: str, where: str, location: Location, text: bool
+    ) -> None:
+        self._chunks, self._name, self._where, self._location = chunks, name, where, location
+        self._measure = Measure(text, location.digest_type)
+        self._rest = b""
+        self._done = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        if not self._rest:
+            self._rest = self._next()
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def read_all(self) -> bytes:
+        """Return the whole object: for small ones."""
+        pieces = []
+        while chunk := self._next():
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    def _next(self) -> bytes:
+        for chunk in self._chunks:
+            if chunk:
+                self._measure.update(chunk)
+                return chunk
+        if not self._done:
+            self._done = True
+            self._check()
+        return b""
+
+    def _check(self) -> None:
+        location, measure = self._location, self._measure
+        if location.length is not None and measure.unit(location.length) is None:
+            raise LobError(
+                location.file,
+                f"its length should be {location.length} and is {measure.length}",
+                "T_6.2-1",
+                self._where,
+            )
+        found = measure.hexdigest()
+        if found and found != location.digest:
+            place = f"{self._where}: {self._name}"
+            raise DigestMismatch(place, location.digest_type, location.digest, found)

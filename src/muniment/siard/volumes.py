@@ -1,0 +1,206 @@
+"""A SIARD file in one piece or in parts (S_8.2-0): ``Northwind.siard_part001``, ``_part002`` …
+
+Every command opens the parts in place, as one file. They are written while the archive streams: no
+whole file is ever made first.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import weakref
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import accumulate, count
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from muniment.errors import SiardError, UsageError
+from muniment.files import Inside, new_file, refuse_existing, settle
+
+__all__ = [
+    "Sink", "Volumes", "exists", "first_volume", "new_volumes", "part_name", "volume_paths",
+]  # fmt: skip
+
+_PART = re.compile(r"(?P<name>.*)_part(?P<number>\d{3,})", re.DOTALL)
+
+
+def part_name(name: str, number: int) -> str:
+    """Return the name of a part; numbers start with 1.
+
+    >>> part_name("Northwind.siard", 1)
+    'Northwind.siard_part001'
+    """
+    return f"{name}_part{number:03}"
+
+
+def first_volume(path: Path) -> Path:
+    """Return the file that an archive starts with, given its name or that of its first part."""
+    if path.exists():
+        return path
+    first = path.with_name(part_name(path.name, 1))
+    return first if first.exists() else path
+
+
+def exists(path: Path) -> bool:
+    """Whether there is an archive of this name, whole or in parts."""
+    return first_volume(path).exists()
+
+
+def volume_paths(path: Path) -> tuple[Path, ...]:
+    """Return the files that an archive lies in, in order."""
+    first = first_volume(path)
+    match = _PART.fullmatch(first.name)
+    if not match or not first.exists():
+        return (first,)
+    if int(match["number"]) != 1:
+        raise UsageError(f"{path} is not the first part of an archive; name the one with _part001")
+    found = []
+    for number in count(1):
+        part = first.with_name(part_name(match["name"], number))
+        if not part.is_file():
+            break
+        found.append(part)
+    _refuse_gap(first.parent, match["name"], len(found))
+    return tuple(found)
+
+
+def _refuse_gap(folder: Path, name: str, found: int) -> None:
+    for other in folder.iterdir():
+        match = _PART.fullmatch(other.name)
+        if match and match["name"] == name and int(match["number"]) > found:
+            missing = part_name(name, found + 1)
+            raise SiardError(f"{folder / missing} is missing, and {other.name} is there")
+
+
+class Volumes:
+    """The bytes of an archive by their offset, whatever files they lie in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.paths = volume_paths(path)
+        self._files = [os.open(part, os.O_RDONLY) for part in self.paths]
+        self.close = weakref.finalize(self, _close, self._files)
+        sizes = [os.fstat(file).st_size for file in self._files]
+        self._base = 0
+        if isinstance(path, Inside) and path.size is not None:  # kept in a store, read in place
+            self._base, sizes = path.start, [path.size]
+        self._starts = [0, *accumulate(sizes)]
+        self.size = self._starts.pop()
+
+    def __reduce__(self) -> tuple[type[Volumes], tuple[Path]]:
+        return Volumes, (self.path,)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return so many bytes, or fewer at the end of the archive."""
+        if size <= 0 or offset >= self.size:
+            return b""
+        data = self._read(offset, size)
+        if len(data) == size or len(self._files) == 1:
+            return data
+        pieces = [data]
+        while len(data) < size and offset + len(data) < self.size:
+            offset, size = offset + len(data), size - len(data)
+            data = self._read(offset, size)
+            pieces.append(data)
+        return b"".join(pieces)
+
+    def _read(self, offset: int, size: int) -> bytes:
+        number = bisect_right(self._starts, offset) - 1
+        size = min(size, self.size - offset)
+        data = os.pread(self._files[number], size, self._base + offset - self._starts[number])
+        if not data:
+            raise SiardError(f"{self.paths[number]} became shorter while it was read")
+        return data
+
+
+def _close(files: list[int]) -> None:
+    for file in files:
+        os.close(file)
+
+
+class Sink(Protocol):
+    """What an archive is written to."""
+
+    def write(self, data: bytes, /) -> object: ...
+    def seek(self, position: int, /) -> object: ...
+    def truncate(self) -> object: ...
+
+
+@contextmanager
+def new_volumes(path: Path, limit: int | None) -> Iterator[Sink]:
+    """Open a new archive that appears under its name only if the block succeeds.
+
+    With a ``limit`` it is cut into parts of so many bytes, unless it fits into one.
+    """
+    if limit is None:
+        with new_file(path) as stream:
+            yield stream
+        return
+    refuse_existing(path)
+    refuse_existing(path.with_name(part_name(path.name, 1)))
+    writer = _VolumeWriter(path, limit)
+    try:
+        yield writer
+        writer.finish()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+class _VolumeWriter:
+    """Writes bytes into one partial file after the other."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        if limit < 1:
+            raise UsageError("an archive cannot be split into parts of no size")
+        self._path, self._limit = path, limit
+        self._parts: list[BinaryIO] = []
+        self._position = 0
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            number, within = divmod(self._position, self._limit)
+            if number == len(self._parts):
+                self._parts.append(self._partial(number).open("xb+"))
+            size = self._parts[number].write(view[: self._limit - within])
+            self._position += size
+            view = view[size:]
+
+    def seek(self, position: int) -> None:
+        self._position = position
+
+    def truncate(self) -> None:
+        """Cut off what follows the present position."""
+        number, within = divmod(self._position, self._limit)
+        for later in range(len(self._parts) - 1, number, -1):
+            self._parts.pop().close()
+            self._partial(later).unlink()
+        if number < len(self._parts):
+            self._parts[number].seek(within)
+            self._parts[number].truncate()
+
+    def finish(self) -> None:
+        """Sync all parts, then give them their names, the first one last."""
+        for part in self._parts:
+            part.flush()
+            os.fsync(part.fileno())
+            part.close()
+        names = [part_name(self._path.name, number + 1) for number in range(len(self._parts))]
+        if len(names) == 1:
+            names = [self._path.name]
+        for name in names:
+            refuse_existing(self._path.with_name(name))
+        for number in reversed(range(len(names))):
+            settle(self._partial(number), self._path.with_name(names[number]))
+
+    def discard(self) -> None:
+        for number, part in enumerate(self._parts):
+            part.close()
+            self._partial(number).unlink(missing_ok=True)
+
+    def _partial(self, number: int) -> Path:
+        name = part_name(self._path.name, number + 1)
+        return self._path.with_name(f".{name}.{os.getpid()}.partial")

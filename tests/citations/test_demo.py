@@ -1,0 +1,33 @@
+"""The sample database: a query is cited, its name resolved, its result proved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numpy")
+
+from muniment import transfer
+from muniment.citations import cite_part, cite_query, open_document, prove
+from muniment.demo import build_sample
+from muniment.identifiers import parse_pdi
+from muniment.names import Names
+
+
+def test_a_citation_of_the_demo_database_opens(tmp_path: Path) -> None:
+    build_sample(tmp_path / "trees.db")
+    archive = tmp_path / "trees.siard"
+    transfer.archive(f"sqlite:///{tmp_path / 'trees.db'}", archive)
+    with Names.create(tmp_path / "names") as names:
+        names.add_series("db.example.ch")
+        sql = "SELECT count(*) AS felled FROM tree WHERE felled_on IS NOT NULL"
+        cited = cite_query(names, "db.example.ch", sql, {"trees": archive}, "Reader")
+        name = next(word for word in cited.text.split() if word == f"{cited.pdi.generic}.")
+        found = names.resolve(name.rstrip("."))
+        assert found.status == "bound" and len(found.renditions) == 4
+        text = open_document(names, parse_pdi(f"{cited.pdi.generic}.csv")).read_text()
+        assert text == '"felled"\n74\n'
+        assert prove(names, cited.pdi).same
+        _, words = cite_part(names, f"{cited.sources['trees']}#cell=(s0,t2,c2,r3)")
+        assert "main.species, row 3, column latin_name" in words

@@ -1,0 +1,259 @@
+"""The registry: the namespace of GFD.191 as fixture, the life of entries, validation."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lxml import html
+from namespace_vectors import CANDIDATES, REFUSED, VALID
+
+from muniment.errors import IdentifierError, NameRefused, UsageError
+from muniment.identifiers.ddds import Naptr
+from muniment.names import Names
+from muniment.registry import Registration, Registry, check_snid, review
+from muniment.registry.export import document_html, document_markdown, page_html, registry_json
+from muniment.registry.validation import assign, follow_rules, same, validate
+
+EXAMPLE: dict[str, Any] = yaml.safe_load(
+    files("muniment.registry").joinpath("example.yaml").read_text(encoding="utf-8")
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2011, 12, 13, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def empty(tmp_path: Path, clock: Clock) -> Registry:
+    return Registry(Names.create(tmp_path / "names", "ogf", clock))
+
+
+@pytest.fixture
+def registry(empty: Registry) -> Registry:
+    empty.propose("namespace", "example", "applicant", EXAMPLE)
+    empty.decide("namespace", "example", "editor", True, "GFD.191 published")
+    return empty
+
+
+def changed(**changes: Any) -> dict[str, Any]:
+    body = copy.deepcopy(EXAMPLE)
+    for path, value in changes.items():
+        target = body
+        *way, last = path.split("__")
+        for step in way:
+            target = target[step]
+        if value is None:
+            target.pop(last.replace("_", "."), None)
+        else:
+            target[last] = value
+    return body
+
+
+@pytest.mark.parametrize(("text", "canonical", "reserved"), VALID)
+def test_valid_names(
+    registry: Registry, text: str, canonical: str, reserved: tuple[str, ...]
+) -> None:
+    verdict = validate(registry, text)
+    assert not verdict.problems
+    assert verdict.canonical == canonical
+    codes = tuple(p.code for p in verdict.assignable if p.code.endswith("_RESERVED"))
+    assert codes == reserved
+
+
+@pytest.mark.parametrize(("text", "code"), REFUSED)
+def test_invalid_names(registry: Registry, text: str, code: str) -> None:
+    verdict = validate(registry, text)
+    assert [problem.code for problem in verdict.problems] == [code]
+
+
+@pytest.mark.parametrize(("snid", "errors", "warnings"), CANDIDATES)
+def test_candidates(snid: str, errors: tuple[str, ...], warnings: tuple[str, ...]) -> None:
+    findings = list(check_snid(snid, {"example"}))
+    assert tuple(f.code for f in findings if f.stops) == errors
+    assert tuple(f.code for f in findings if not f.stops) == warnings
+
+
+def test_names_are_equivalent_by_their_own_rules(registry: Registry) -> None:
+    one = "urn:ogf:example:cluster:2009:example.net:42"
+    assert same(registry, one, "URN:OGF:Example:CLUSTER:2009:EXAMPLE.net:42")
+    assert not same(registry, one, "urn:ogf:example:cluster:2009:example.net:042")
+    with pytest.raises(IdentifierError):
+        same(registry, one, "urn:ogf:example:cluster")
+
+
+def test_a_name_is_assigned_once_and_for_ever(registry: Registry, clock: Clock) -> None:
+    with pytest.raises(NameRefused, match="YEAR must be 2011"):
+        assign(registry, "urn:ogf:example:cluster:2009:example.net:42", [], "owner")
+    name = "urn:ogf:example:cluster:2011:example.net:42"
+    assert validate(registry, name).assigned is False
+    assert assign(registry, name, ["https://example.net/c42"], "owner") == name
+    with pytest.raises(NameRefused, match="assigned already"):
+        assign(registry, "URN:OGF:example:CLUSTER:2011:example.net:42", [], "another")
+    with pytest.raises(NameRefused, match="reserved"):
+        assign(registry, "urn:ogf:example:desktop:2011:example.net:42", [], "owner")
+    registry.close("namespace", "example", "steering group", "no longer needed")
+    with pytest.raises(NameRefused, match="closed"):
+        assign(registry, "urn:ogf:example:cluster:2011:example.net:43", [], "owner")
+    clock.now = datetime(2061, 1, 1, tzinfo=UTC)
+    verdict = validate(registry, name)
+    assert (verdict.valid, verdict.assigned, verdict.state) == (True, True, "closed")
+    assert verdict.resolves == ("https://example.net/c42",)
+
+
+def test_the_rules_of_the_ddds_are_followed_without_dns(registry: Registry) -> None:
+    text = "URN:OGF:Example:CLUSTER:2009:EXAMPLE.net:42"
+    assert validate(registry, text).key == "2009.example.net.cluster.grid.example.net"
+    rule = Naptr(1, 1, "U", "thttp+I2L", r"!^urn:ogf:example:.*:([0-9]+)$!http://e.net/\1!i")
+    records = {"2009.example.net.cluster.grid.example.net": [rule]}
+    assert follow_rules(registry, text, records).result == "http://e.net/42"
+    assert not follow_rules(registry, "urn:ogf:example:cluster:2010:e.net:42", records).valid
+
+
+def test_the_example_passes_its_own_review() -> None:
+    findings = review(Registration.read(EXAMPLE), "ogf", year=2011)
+    assert [finding.code for finding in findings if finding.stops] == []
+    assert "W_RESERVED" in [finding.code for finding in findings]
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (changed(sections__2_4=None), "E_SECTION"),
+        (changed(sections={**EXAMPLE["sections"], "4.3": "combined with 9.9"}), "E_SECTION"),
+        (changed(syntax__abnf="EXAMPLE-URN = ("), "E_SYNTAX_ABNF"),
+        (changed(syntax__abnf="EXAMPLE-URN = 1*VCHAR"), "E_CHARACTERS"),
+        (changed(syntax__abnf=EXAMPLE["syntax"]["abnf"].replace('":" INDEX', "INDEX")), "E_EXAMPLE_INVALID"),
+        (changed(syntax__abnf=EXAMPLE["syntax"]["abnf"].replace("1*OTHER", "1*<URN chars>")), "E_AMBIGUOUS"),
+        (changed(syntax__max_octets="long"), "E_MAX_LENGTH"),
+        (changed(syntax__percent=True), "E_NORMALISATION"),
+        (changed(examples__invalid=["urn:ogf:example:cluster:2009:example.net:1"]), "E_EXAMPLE_VALID"),
+        (changed(examples__valid=["urn:ogf:other:cluster:2009:example.net:1"]), "E_PREFIX"),
+        (changed(equivalence__steps=[]), "E_EQUIVALENCE"),
+        (changed(equivalence__different=EXAMPLE["equivalence"]["equal"]), "E_EQUIVALENCE"),
+        (changed(attributes__DOMAIN={"volatile": True}), "E_VOLATILE"),
+        (changed(attributes__DOMAIN={}), "E_ATTRIBUTE"),
+        (changed(assignment={"mode": "open", "subdelegation": True}), "E_SUBDELEGATION"),
+        (changed(assignment={}), "E_ASSIGNMENT"),
+        (changed(services={"ddds": r"!\d!x!"}), "E_DDDS"),
+        (changed(snid="x-example"), "E_SNID_X"),
+    ],
+)  # fmt: skip
+def test_the_review_finds(body: dict[str, Any], code: str) -> None:
+    findings = review(Registration.read(body), "ogf", year=2011)
+    assert code in [finding.code for finding in findings]
+
+
+def test_approval_needs_good_checks_or_a_waiver(empty: Registry) -> None:
+    empty.propose("namespace", "example", "applicant", changed(assignment={}))
+    with pytest.raises(NameRefused, match="OGF-55"):
+        empty.decide("namespace", "example", "editor", True, "fine")
+    entry = empty.decide("namespace", "example", "editor", True, "fine", waiver="will follow")
+    assert (entry.state, entry.version) == ("assigned", 1)
+
+
+def test_a_revision_keeps_earlier_names_valid(registry: Registry) -> None:
+    assign(registry, "urn:ogf:example:cluster:2011:example.net:42", [], "owner")
+    abnf = EXAMPLE["syntax"]["abnf"].replace("INDEX    = 1*DIGIT", "INDEX    = 1*1DIGIT")
+    assert abnf != EXAMPLE["syntax"]["abnf"]
+    fewer = changed(
+        syntax__abnf=abnf, examples={"valid": [], "invalid": []}, equivalence={"steps": ["case"]}
+    )
+    registry.propose("namespace", "example", "owner", fewer)
+    with pytest.raises(NameRefused, match="was valid before"):
+        registry.decide("namespace", "example", "editor", True, "")
+    with pytest.raises(NameRefused, match="no waiver"):
+        registry.decide("namespace", "example", "editor", True, "", waiver="please")
+    entry = registry.decide("namespace", "example", "editor", False, "breaks names")
+    assert (entry.state, entry.version, entry.proposal) == ("assigned", 1, None)
+    registry.propose(
+        "namespace", "example", "owner", changed(sections={**EXAMPLE["sections"], "7": "more"})
+    )
+    assert registry.entry("namespace", "example").version == 1
+    assert registry.decide("namespace", "example", "editor", True, "GFD.300").version == 2
+
+
+def test_reservations_end_and_are_extended_once(empty: Registry, clock: Clock) -> None:
+    empty.act("notice", "namespace", "network", "a group")
+    empty.reserve("namespace", "network", "a group", 30)
+    empty.extend("namespace", "network", "steering group", 10)
+    with pytest.raises(NameRefused, match="once already"):
+        empty.extend("namespace", "network", "steering group", 10)
+    clock.now += timedelta(days=40)
+    assert empty.entry("namespace", "network").state == "reserved"
+    clock.now += timedelta(days=1)
+    assert empty.entry("namespace", "network").state == "lapsed"
+    empty.reserve("namespace", "network", "others", 30)
+    empty.act("observe", "namespace", "network", "a reader", sample="urn:ogf:network:1")
+    clock.now += timedelta(days=60)
+    assert empty.entry("namespace", "network").state == "blocked"
+    with pytest.raises(NameRefused, match="blocked"):
+        empty.propose("namespace", "network", "others", changed(snid="network"))
+
+
+def test_what_was_assigned_never_goes_to_others(registry: Registry) -> None:
+    for action in ("notice", "reserve", "propose", "withdraw", "reject"):
+        with pytest.raises(NameRefused):
+            registry.act(action, "namespace", "Example", "others", until="2099-01-01", body=EXAMPLE)
+    entry = registry.hand_on("namespace", "example", "owner", "successor", "merged")
+    assert (entry.steward, entry.state) == ("successor", "assigned")
+    registry.act("freeze", "namespace", "example", "steering group", "dispute")
+    with pytest.raises(NameRefused, match="frozen"):
+        registry.close("namespace", "example", "owner", "")
+    registry.act("release", "namespace", "example", "steering group", "settled")
+    assert registry.act("steward", "namespace", "example", "archive").state == "stewarded"
+    with pytest.raises(UsageError):
+        registry.act("close", "namespace", "example", " ")
+
+
+def test_series_and_schemes_go_the_same_way(empty: Registry) -> None:
+    about = {"title": "Databases", "description": "Archived databases of the administration"}
+    empty.propose("series", "db.admin.ch", "Archives", about)
+    empty.decide("series", "db.admin.ch", "registrar", True, "")
+    assert empty.names.mint("db.admin.ch", format="siard").first == 1
+    empty.close("series", "db.admin.ch", "Archives", "reorganised")
+    with pytest.raises(NameRefused, match="closed"):
+        empty.names.mint("db.admin.ch")
+    empty.propose("scheme", "voxel", "Museum", {"title": "Boxes", "description": "A box in 3-D"})
+    codes = [finding.code for finding in empty.review("scheme", "voxel")]
+    assert codes == ["E_SECTION"] * 3
+    empty.propose("scheme", "char", "Museum", about)
+    assert "E_SCHEME_TAKEN" in [finding.code for finding in empty.review("scheme", "char")]
+
+
+def test_the_registry_is_exported(registry: Registry) -> None:
+    data = registry_json(registry)
+    assert data["root"] == "ogf"
+    (entry,) = data["entries"]
+    assert (entry["state"], entry["version"], len(entry["digest"])) == ("assigned", 1, 64)
+    assert [event["action"] for event in entry["history"]] == ["propose", "review", "approve"]
+    text = document_markdown(registry, "example")
+    assert "### 2.1. Syntactic Structure" in text and "EXAMPLE-URN =" in text
+    for page in (document_html(registry, "example"), page_html(registry)):
+        tree = html.document_fromstring(page)
+        assert tree.findtext(".//h1")
+    registry.act("notice", "namespace", "evil", "<script>alert(1)</script>")
+    assert "<script>" not in page_html(registry)
+
+
+def test_a_pdi_in_urn_form_is_answered_by_the_book(registry: Registry) -> None:
+    registry.names.add_series("db.admin.ch")
+    pdi = registry.names.mint("db.admin.ch", format="siard")[0]
+    name = f"urn:ogf:pdi:db.admin.ch:2011:12:13:{pdi.unique_id}.siard.1"
+    assert validate(registry, name).assigned is True
+    assert validate(registry, name.replace(":1.siard", ":9.siard")).assigned is False
+    assert [p.code for p in validate(registry, "urn:ogf:pdi:x").problems] == ["E_URN_PDI"]
