@@ -88,6 +88,22 @@ def test_a_stored_archive_is_shown_in_place(run: Run, shop: str) -> None:
     assert run("store", "show", "s", "urn:x:shop").stdout.count("main.") >= 2
 
 
+def test_stored_archives_of_one_batch_are_queried_in_place(
+    run: Run, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("duckdb")
+    monkeypatch.setenv("MUNIMENT_CACHE", str(tmp_path / "cache"))
+    run("archive", shop, "shop.siard")
+    run("archive", shop, "part.siard", "--table", "fruit", "--where", "fruit=id > 1")
+    run("store", "init", "s")
+    (tmp_path / "list").write_text("shop.siard\turn:x:1\npart.siard\turn:x:2\n")
+    assert run("store", "add", "s", "--from", "list").exit_code == 0
+    for name, count in (("urn:x:1", "3"), ("urn:x:2", "2")):  # both lie in one WARC file
+        asked = run("store", "query", "s", name, "SELECT count(*) FROM fruit", "--format", "csv")
+        assert asked.exit_code == 0, asked.stderr
+        assert asked.stdout.split()[-1] == count
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

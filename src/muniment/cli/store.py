@@ -10,7 +10,7 @@ import click
 from muniment.cli.options import examples, json_option
 from muniment.cli.store_care import convert, reindex, trust, verify
 from muniment.cli.store_move import cdxj, export, import_
-from muniment.cli.store_objects import add, get
+from muniment.cli.store_objects import add, get, query
 from muniment.cli.store_objects import show as show_stored
 from muniment.cli.terminal import count, safe, size
 
@@ -219,5 +219,17 @@ def _json(value: Any) -> None:
     print_json(value)
 
 
-for _command in (add, get, show_stored, verify, trust, reindex, import_, export, convert, cdxj):
+for _command in (
+    add,
+    get,
+    show_stored,
+    query,
+    verify,
+    trust,
+    reindex,
+    import_,
+    export,
+    convert,
+    cdxj,
+):
     store.add_command(_command)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from muniment.repository import Added, Session, Store
     from muniment.repository.ingest import Submission
 
-__all__ = ["add", "byte_count", "get", "show"]
+__all__ = ["add", "byte_count", "get", "query", "show"]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -262,3 +262,33 @@ def show(
     with Store(store) as opened:
         archive = opened.siard(name, version)
         show_archive(ctx, archive, table, rows, as_json, label=archive.label)
+
+
+@click.command(
+    epilog=examples(
+        "muniment store query archive urn:example:trees 'SELECT count(*) FROM main.tree'"
+    )
+)
+@click.argument("store", type=click.Path(path_type=Path), metavar="STORE")
+@click.argument("name")
+@click.argument("sql")
+@click.option("--version", type=click.IntRange(min=1), help="This version, not the latest.")
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json", "jsonl", "parquet"]),
+              default="table", help="How rows are printed.")  # fmt: skip
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="A new file for them.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many rows.")
+@json_option
+def query(
+    store: Path, name: str, sql: str, version: int | None, form: str, out: Path | None,
+    limit: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Run an SQL query over a SIARD archive of the store, where it lies.
+
+    Its tables are called SCHEMA.TABLE, or TABLE where only one schema has it.
+    """
+    from muniment.cli.query import run_query
+    from muniment.repository import Store
+
+    with Store(store) as opened:
+        archive = opened.siard(name, version)
+        run_query({"archive": archive}, sql, "json" if as_json else form, out, limit)
