@@ -22,6 +22,7 @@ import postgresql
 from data import Shop, make_shop
 from measure import Command, Failed, Timing, muniment, rounds, run, shell
 from report import Result
+from store_steps import STORE_STEPS
 
 __all__ = ["STEPS", "Bench", "run_steps"]
 
@@ -38,6 +39,7 @@ class Bench:
     def __init__(self, data: Path, work: Path, rows: int, count: int) -> None:
         self.large, self.small = rows, max(rows // 10, 1)
         self.timings: list[tuple[int, Timing]] = []
+        self.data = data
         self.folder = self._work = work
         self._count = count
         self.shop: Callable[[int], Shop] = cache(lambda rows: _announced_shop(data, rows))
@@ -326,6 +328,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "large-object": _large_object,
     "names": _names,
     "opening": _opening,
+    **STORE_STEPS,
 }
 
 

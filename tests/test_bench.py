@@ -113,3 +113,15 @@ def test_a_command_that_fails_says_why(load: Load) -> None:
     command = measure.Command("bad", [sys.executable, "-c", "raise SystemExit('no such luck')"])
     with pytest.raises(measure.Failed, match="bad: no such luck"):
         measure.run(command)
+
+
+def test_the_steps_of_the_store_run(tmp_path: Path) -> None:
+    names = ("store-index", "store-add", "store-get")
+    steps = [word for step in names for word in ("--only", step)]
+    command = [sys.executable, str(BENCH / "run.py"), "--rows", "500", "--runs", "1"]
+    done = subprocess.run(
+        [*command, *steps, "--data", str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "objects/s" in done.stdout
+    assert "MB/s" in done.stdout

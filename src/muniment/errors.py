@@ -3,15 +3,18 @@
 MunimentError
 ├── UsageError             the request itself is wrong (exit code 2)
 ├── FormatError            a file breaks its format
-│   └── SiardError
-│       └── LobError       a large object is not what its cell says
-│           └── LobMissing
+│   ├── SiardError
+│   │   └── LobError       a large object is not what its cell says
+│   │       └── LobMissing
+│   ├── TapeError          an XMLtape, with the byte where it breaks
+│   └── ArcError           an ARC or WARC file, with the byte where it breaks
 ├── Unfit                  a value has no place in the type of its column
 ├── DigestMismatch         bytes are not those that were written
 ├── DatabaseError          a live database refused
 │   └── MissingDriver      names the extra to install
 ├── DamagedSource          a table does not hold the rows that it should
 ├── WorkerDied             a worker process ended before its work did
+├── StoreError             a store refuses: what it keeps would be lost or contradicted
 ├── IdentifierError        a name breaks its syntax, or the rules of its namespace
 ├── NameRefused            a name may not be given, bound or changed as was asked
 ├── FragmentError          a part of a document cannot be had
@@ -42,6 +45,26 @@ class FormatError(MunimentError):
 
 class SiardError(FormatError):
     """A file is not a readable SIARD archive."""
+
+
+class _AtByte(FormatError):
+    """A file breaks its format at a known byte."""
+
+    def __init__(self, path: str, offset: int | None, problem: str) -> None:
+        self.path, self.offset, self.problem = path, offset, problem
+        place = path if offset is None else f"{path}, byte {offset}"
+        super().__init__(f"{place}: {problem}")
+
+    def __reduce__(self) -> tuple[type[_AtByte], tuple[str, int | None, str]]:
+        return type(self), (self.path, self.offset, self.problem)
+
+
+class TapeError(_AtByte):
+    """A file is not a readable XMLtape."""
+
+
+class ArcError(_AtByte):
+    """A file is not a readable ARC or WARC file."""
 
 
 class LobError(SiardError):
@@ -136,6 +159,10 @@ class DamagedSource(MunimentError):
 
 class WorkerDied(MunimentError):
     """A worker process ended before its work did."""
+
+
+class StoreError(MunimentError):
+    """A store refuses: what it keeps would be lost, contradicted or half-written."""
 
 
 class IdentifierError(MunimentError):

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from muniment.errors import UsageError
 
-__all__ = ["new_file", "refuse_existing", "refuse_losses", "settle"]
+__all__ = ["Inside", "new_file", "refuse_existing", "refuse_losses", "settle"]
 
 
 def refuse_existing(path: Path) -> None:
@@ -60,3 +60,23 @@ def settle(partial: Path, path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+class Inside(type(Path())):  # type: ignore[misc]  # the class of paths on this system
+    """A file that lies inside another one, from a byte on: a path that leads to the outer file."""
+
+    start = 0
+    size: int | None = None
+    label = ""
+
+    @classmethod
+    def of(cls, outer: Path, start: int, size: int, label: str) -> Inside:
+        """Name ``size`` bytes of a file, from ``start`` on."""
+        made = cls(outer)
+        made.start, made.size, made.label = start, size, label
+        return made
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self.size is None:
+            return Path, (str(self),)
+        return Inside.of, (Path(str(self)), self.start, self.size, self.label)

@@ -33,14 +33,15 @@ from muniment.cli.query import query
 from muniment.cli.registry import registry
 from muniment.cli.restore import restore
 from muniment.cli.show import show
+from muniment.cli.store import store
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.cli.urn import urn
 from muniment.cli.validate import validate
-from muniment.errors import MunimentError, UsageError
+from muniment.errors import MunimentError, NotFound, UsageError
 
 __all__ = ["cli", "main"]
 
-_WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 2, 3, 130, 143
+_NO, _WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 1, 2, 3, 130, 143
 
 
 class _Terminated(BaseException):
@@ -82,7 +83,7 @@ def cli(ctx: click.Context) -> None:
 
 for _command in (
     demo, archive, show, validate, browse, query, export, describe, compare, restore, convert,
-    pdi, urn, registry,
+    store, pdi, urn, registry,
 ):  # fmt: skip
     cli.add_command(_command)
 
@@ -127,6 +128,8 @@ def _explain(error: BaseException) -> int:
             return _say(error.format_message(), _FAILED)
         case UsageError():
             return _say(_with_advice(str(error), error), _WRONG_USAGE)
+        case NotFound():
+            return _say(str(error), _NO)
         case MunimentError():
             return _say(_with_advice(str(error), error), _FAILED)
         case OSError():

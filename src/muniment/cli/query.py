@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from muniment.query import Result
     from muniment.query.index import Watch
 
-__all__ = ["index_progress", "query"]
+__all__ = ["index_progress", "query", "run_query"]
 
 _LONGEST = 60  # characters of a value on the terminal
 _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
@@ -83,6 +83,14 @@ def query(
     files = _named(file, attach)
     for path in files.values():
         check_input(path)
+    run_query(files, sql, form, out, limit, timeout, exact)
+
+
+def run_query(
+    files: dict[str, Path], sql: str, form: str, out: Path | None, limit: int | None,
+    timeout: float | None = None, exact: bool = False,
+) -> None:  # fmt: skip
+    """Run a query over archives, which may be files or lie inside a store."""
     if form == "parquet" and out is None:
         raise UsageError("Parquet is not for terminals; name a file with --out")
 

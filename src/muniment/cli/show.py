@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from muniment.sql.stores import Source
 
-__all__ = ["show"]
+__all__ = ["show", "show_archive"]
 
 _LONGEST = 60  # characters of a value in a table on the terminal
 _LONGEST_FACT = 300  # characters of what is said about the whole database
@@ -59,25 +59,33 @@ def show(
     given as {"start": …, "more": true}, and one that cannot be read is {"missing": "why"}.
     """
     check_input(file)
+    show_archive(ctx, file, table, rows, as_json, lob_root)
 
+
+def show_archive(
+    ctx: click.Context, file: Path, table: str | None, rows: int, as_json: bool,
+    lob_root: tuple[str, ...] = (), label: str = "",
+) -> None:  # fmt: skip
+    """Show an archive, which may be a file or lie inside a store under another name."""
     from muniment.cli.report import print_notes
     from muniment.siard import open_siard
 
+    shown: Any = label or file
     with open_siard(file, roots_of(lob_root)) as source:
         database = source.describe()
         print_notes(source.notes)
         if table is None:
             with nullcontext() if as_json else paged():
                 print_ = _print_overview_json if as_json else _print_overview
-                print_(file, source.version, database)
+                print_(shown, source.version, database)
             return
         found = _find(database, table)
         if found is None:
-            click.echo(f"muniment: {safe(_not_found(file, database, table))}", err=True)
+            click.echo(f"muniment: {safe(_not_found(shown, database, table))}", err=True)
             ctx.exit(1)
         values = islice(_rows(source, database, *found), rows)
         with nullcontext() if as_json else paged():
-            (_print_rows_json if as_json else _print_rows)(file, *found, list(values))
+            (_print_rows_json if as_json else _print_rows)(shown, *found, list(values))
 
 
 def _find(database: Database, name: str) -> tuple[Schema, Table] | None:

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from muniment.siard.volumes import volume_paths
+from muniment.files import Inside
+from muniment.siard.volumes import Volumes, volume_paths
 
 __all__ = ["FORMAT", "cache_folder", "digest_of", "index_path", "locked", "private_folder"]
 
@@ -42,6 +43,8 @@ def digest_of(path: Path) -> str:
     paths = volume_paths(path)
     state = paths[0].stat()
     identity = f"{path.resolve()}\0{state.st_dev}\0{state.st_ino}"
+    if isinstance(path, Inside):  # many archives may lie in one file
+        identity += f"\0{path.start}\0{path.size}"
     name = hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()
     memo = cache_folder() / "digests" / f"{name}.json"
     seen = _seen(paths)
@@ -49,7 +52,7 @@ def digest_of(path: Path) -> str:
         known = json.loads(memo.read_text(encoding="ascii"))
         if known["seen"] == seen:
             return str(known["sha256"])
-    digest = _sha256(paths)
+    digest = _sha256(path)
     if _seen(paths) == seen:
         _remember(memo, {"seen": seen, "sha256": digest})
     return digest
@@ -60,12 +63,14 @@ def _seen(paths: Sequence[Path]) -> list[int]:
     return [n for s in states for n in (s.st_size, s.st_mtime_ns, s.st_ctime_ns)]
 
 
-def _sha256(paths: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                digest.update(chunk)
+def _sha256(path: Path) -> str:
+    digest, volumes, offset = hashlib.sha256(), Volumes(path), 0
+    try:
+        while chunk := volumes.read(offset, _CHUNK):
+            digest.update(chunk)
+            offset += len(chunk)
+    finally:
+        volumes.close()
     return digest.hexdigest()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from muniment.errors import SiardError, UsageError
-from muniment.files import new_file, refuse_existing, settle
+from muniment.files import Inside, new_file, refuse_existing, settle
 
 __all__ = [
     "Sink", "Volumes", "exists", "first_volume", "new_volumes", "part_name", "volume_paths",
@@ -83,6 +83,9 @@ class Volumes:
         self._files = [os.open(part, os.O_RDONLY) for part in self.paths]
         self.close = weakref.finalize(self, _close, self._files)
         sizes = [os.fstat(file).st_size for file in self._files]
+        self._base = 0
+        if isinstance(path, Inside) and path.size is not None:  # kept in a store, read in place
+            self._base, sizes = path.start, [path.size]
         self._starts = [0, *accumulate(sizes)]
         self.size = self._starts.pop()
 
@@ -105,7 +108,8 @@ class Volumes:
 
     def _read(self, offset: int, size: int) -> bytes:
         number = bisect_right(self._starts, offset) - 1
-        data = os.pread(self._files[number], size, offset - self._starts[number])
+        size = min(size, self.size - offset)
+        data = os.pread(self._files[number], size, self._base + offset - self._starts[number])
         if not data:
             raise SiardError(f"{self.paths[number]} became shorter while it was read")
         return data

@@ -1,0 +1,26 @@
+"""Digital Objects and the documents that describe them: DIDL and METS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from muniment.objects.didl import DIDL, didl_document, didl_statement, parse, read_didl
+from muniment.objects.mets import METS, mets_document, read_mets
+from muniment.objects.model import Datastream, DigitalObject, datastream_url
+
+__all__ = [
+    "DIDL", "DOCUMENTS", "METS", "Datastream", "DigitalObject", "datastream_url", "didl_document",
+    "didl_statement", "mets_document", "read_didl", "read_mets", "read_object",
+]  # fmt: skip
+
+DOCUMENTS: dict[str, Callable[..., bytes]] = {"didl": didl_document, "mets": mets_document}
+
+
+def read_object(document: bytes, name: str = "the record") -> DigitalObject | None:
+    """Return the object that a document describes, None if it is neither DIDL nor METS."""
+    root = parse(document, name)
+    if root.tag.startswith(f"{{{DIDL}}}"):
+        return read_didl(document, name)
+    if root.tag.startswith(f"{{{METS}}}"):
+        return read_mets(document, name)
+    return None

@@ -1,0 +1,85 @@
+"""What a store is: its settings, in one small file at its root."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from muniment.arc.formats import format_of
+from muniment.errors import StoreError, UsageError
+from muniment.files import new_file
+from muniment.identifiers import parse_series
+
+__all__ = ["FILE", "Settings", "new_uuid", "now"]
+
+FILE = "store.json"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The choices made when a store was made; places are folders, relative to the store's."""
+
+    id: str
+    created: str
+    series: str
+    base_url: str = "http://127.0.0.1:8180"
+    places: tuple[str, ...] = ("files",)
+    format: str = "warc"
+    arc_limit: int = 1_000_000_000
+
+    def check(self) -> None:
+        """Refuse settings that cannot work."""
+        parse_series(self.series)
+        format_of(self.format)
+        if self.arc_limit < 1 or not self.places:
+            raise UsageError("a store needs a place, and a limit above nothing")
+
+    def save(self, folder: Path) -> None:
+        """Write the settings of a new store."""
+        self.check()
+        with new_file(folder / FILE) as stream:
+            data = {"store": _VERSION, **asdict(self)}
+            stream.write(json.dumps(data, indent=2).encode() + b"\n")
+
+    def change(self, folder: Path) -> None:
+        """Write changed settings in the place of the old ones."""
+        self.check()
+        partial = folder / f".{FILE}.{os.getpid()}"
+        partial.write_text(json.dumps({"store": _VERSION, **asdict(self)}, indent=2) + "\n")
+        partial.replace(folder / FILE)
+
+    @classmethod
+    def load(cls, folder: Path) -> Settings:
+        """Read the settings of a store."""
+        path = folder / FILE
+        if not path.is_file():
+            raise UsageError(
+                f"{folder} is not a store; make one with: muniment store init {folder}"
+            )
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data.pop("store") != _VERSION:
+                raise StoreError(f"{path} was written by a newer Muniment; use that one")
+            found = cls(**{**data, "places": tuple(data["places"])})
+            found.check()
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise StoreError(f"{path} is damaged: {error}") from error
+        return found
+
+
+def now() -> str:
+    """The present in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def new_uuid() -> str:
+    """Return a UUID of version 7: unique, and sorted by time, which keeps indexes compact."""
+    number = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
+    number = number & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62
+    text = f"{number:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

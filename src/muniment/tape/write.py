@@ -1,0 +1,62 @@
+"""Writing tapes: the head, records whose bytes are taken as they are, and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from xml.sax.saxutils import escape
+
+from muniment import __version__
+from muniment.errors import TapeError
+from muniment.tape.records import BASICS, TAPE
+
+__all__ = ["SOFTWARE", "TAPE_END", "tape_head", "tape_record"]
+
+SOFTWARE = f"Muniment {__version__}"
+TAPE_END = b"</ta:tape>\n"
+
+_HEAD = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<ta:tape xmlns:ta="{tape}">
+<ta:tapeAdmin><tb:XMLtapeBasics xmlns:tb="{basics}">\
+<tb:XMLtapeId>{tape_id}</tb:XMLtapeId>{arcs}\
+<tb:processSoftware>{software}</tb:processSoftware>\
+<tb:processTime>{time}</tb:processTime>\
+</tb:XMLtapeBasics></ta:tapeAdmin>
+"""
+
+
+def tape_head(
+    tape_id: str, arc_ids: Iterable[str], time: str, software: str = SOFTWARE, more: bytes = b""
+) -> bytes:
+    """Return everything before the first record; ``more`` are further tapeAdmin elements."""
+    arcs = "".join(f"<tb:ARCfileId>{escape(arc)}</tb:ARCfileId>" for arc in arc_ids)
+    head = _HEAD.format(
+        tape=TAPE,
+        basics=BASICS,
+        tape_id=escape(tape_id),
+        arcs=arcs,
+        software=escape(software),
+        time=escape(time),
+    )
+    return head.encode() + more
+
+
+def tape_record(identifier: str, date: str, payload: bytes, admin: bytes = b"") -> bytes:
+    """Return one record with a line of its own; ``admin`` is one element, or nothing."""
+    if not identifier or not date:
+        raise TapeError(identifier or "a record", None, "a record needs an identifier and a date")
+    if admin:
+        admin = b"<ta:recordAdmin>" + admin + b"</ta:recordAdmin>"
+    return b"".join(
+        (
+            b"<ta:tapeRecord><ta:tapeRecordAdmin><ta:identifier>",
+            escape(identifier).encode(),
+            b"</ta:identifier><ta:date>",
+            date.encode(),
+            b"</ta:date>",
+            admin,
+            b"</ta:tapeRecordAdmin><ta:record>",
+            payload,
+            b"</ta:record></ta:tapeRecord>\n",
+        )
+    )
