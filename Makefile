@@ -2,7 +2,7 @@
 # test   lint, types, and every test                   (and the tools the tests look through)
 # lint   ruff and mypy alone
 # bench  measure, and write docs/benchmarks.md
-# docs   run every command of the README again and write its output there; write docs/types.md
+# docs   run every command of the README again, write docs/types.md, take the pictures of docs/tour.md
 # clean  remove what the above made
 
 PYTHON ?= python3
@@ -10,7 +10,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 # The command that shows a tool is there, and the distribution's package that brings it.
-TOOLS := xmllint:libxml2-utils unzip:unzip sqlite3:sqlite3 pg_ctlcluster:postgresql /usr/sbin/sshd:openssh-server mdb-ver:mdbtools /usr/sbin/firebird:firebird3.0-server
+TOOLS := xmllint:libxml2-utils unzip:unzip sqlite3:sqlite3 pg_ctlcluster:postgresql /usr/sbin/sshd:openssh-server mdb-ver:mdbtools \
+  /usr/sbin/firebird:firebird3.0-server mariadbd:mariadb-server chromium:chromium
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench docs clean tools
@@ -34,7 +35,9 @@ bench: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(BIN)/python tests/cli/transcripts.py README.md
+	$(BIN)/python -m muniment.siard.rules.conformance > docs/conformance.md
 	$(BIN)/python tests/databases/type_tables.py docs/types.md
+	MUNIMENT_SHOTS=docs/tour $(BIN)/python -m pytest -q -n 0 tests/web/test_browser.py -k "clicks_through or static_site"
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -49,7 +52,7 @@ $(BIN)/python:
 	  { rm -rf $(VENV); echo "Python cannot make virtual environments; on Debian: apt-get install python3-venv"; exit 1; }
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[duckdb]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from shutil import copyfileobj
 from textwrap import shorten
 from urllib.parse import quote
+from zipfile import ZipFile
 
 import lobs
+import mariadb
 import micro
 import postgresql
 from data import Shop, make_shop
@@ -22,6 +28,7 @@ __all__ = ["STEPS", "Bench", "run_steps"]
 ROWS_PER_SECOND = 300_000
 SERIALISED, PARSED = 120, 70  # MB/s of XML on one core
 MEMORY = 500_000_000
+OPENING_MEMORY = 700_000_000
 GROWTH = 1.3  # of the peak between the sizes: the small one does not fill every queue
 
 
@@ -86,6 +93,7 @@ class Bench:
 DUMP, LOAD = "sqlite3 .dump | gzip -1", "zcat | sqlite3"
 ARCHIVE, COMPARE = "archive sqlite", "compare sqlite"
 RESTORE = "restore sqlite"
+VALIDATE, XMLLINT = "validate", "xmllint --stream --schema"
 
 
 def url(scheme: str, path: Path) -> str:
@@ -120,6 +128,28 @@ def _restore(bench: Bench) -> Iterator[Result]:
     yield _against("SIARD → SQLite", timings[RESTORE], timings[LOAD], 2.0)
     restored = bench.file(bench.large, ".restored.db")
     bench.prove(bench.archive(bench.large), url("sqlite", restored))
+
+
+def _validate(bench: Bench) -> Iterator[Result]:
+    """Everything that validate checks, against xmllint's check of the largest table's XML alone."""
+    timings = [_validated(bench, rows) for rows in (bench.small, bench.large)]
+    large = timings[1]
+    yield _against("validate SIARD", large[VALIDATE], large[XMLLINT], 1.5)
+    sizes = bench.small, bench.large
+    yield _peak_memory(VALIDATE, sizes, (timings[0][VALIDATE], large[VALIDATE]))
+
+
+def _validated(bench: Bench, rows: int) -> dict[str, Timing]:
+    archive, xml = bench.archive(rows), bench.file(rows, ".table.xml")
+    xsd = xml.with_suffix(".xsd")
+    with ZipFile(archive) as package:
+        largest = max(package.infolist(), key=lambda entry: entry.file_size)
+        for source, target in ((largest.filename, xml), (f"{largest.filename[:-4]}.xsd", xsd)):
+            with package.open(source) as stream, target.open("wb") as copy:
+                copyfileobj(stream, copy, 1 << 20)
+    xmllint = ["xmllint", "--stream", "--noout", "--schema", str(xsd), str(xml)]
+    commands = [Command(XMLLINT, xmllint), muniment(VALIDATE, "validate", str(archive))]
+    return bench.timed(rows, commands)
 
 
 def _duckdb_archive(bench: Bench) -> Iterator[Result]:
@@ -170,6 +200,26 @@ def _postgresql(bench: Bench) -> Iterator[Result]:
     for name in (pg.ARCHIVE, pg.RESTORE, pg.COMPARE):
         yield _time_per_row(name, sizes, (both[0][name], both[1][name]))
     for name in (pg.ARCHIVE, pg.RESTORE, pg.COMPARE):
+        yield _peak_memory(name, sizes, (both[0][name], both[1][name]))
+
+
+def _mariadb(bench: Bench) -> Iterator[Result]:
+    both: list[dict[str, Timing]] = []
+    sizes = bench.small, bench.large
+    for rows in sizes:
+        with mariadb.running_shop(bench.shop(rows), bench.folder) as shop:
+            timings = bench.timed(rows, shop.leaving())
+            both.append({**timings, **bench.timed(rows, shop.returning())})
+            bench.prove(shop.archive, shop.restored)
+    large = both[1]
+    yield _against("MariaDB → SIARD", large[mariadb.ARCHIVE], large[mariadb.DUMP], 1.5)
+    yield _against("SIARD → MariaDB", large[mariadb.RESTORE], large[mariadb.LOAD], 1.5)
+    yield _against(
+        "compare MariaDB with SIARD", large[mariadb.COMPARE], large[mariadb.ARCHIVE], 1.5
+    )
+    for name in (mariadb.ARCHIVE, mariadb.RESTORE, mariadb.COMPARE):
+        yield _time_per_row(name, sizes, (both[0][name], both[1][name]))
+    for name in (mariadb.ARCHIVE, mariadb.RESTORE, mariadb.COMPARE):
         yield _peak_memory(name, sizes, (both[0][name], both[1][name]))
 
 
@@ -233,13 +283,41 @@ def _names(bench: Bench) -> Iterator[Result]:
         yield Result(step, f"{rate:,.0f} /s", f"≥ {goal:,} /s", rate >= goal)
 
 
+def _opening(bench: Bench) -> Iterator[Result]:
+    """What ``muniment browse`` does, on an archive that nobody has opened yet."""
+    archive = bench.archive(bench.large)
+    script = Path(__file__).with_name("opening.py")
+    with tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, str(script), str(archive), cache]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    if done.returncode:
+        raise Failed(f"opening: {done.stderr.strip().splitlines()[-1:]}")
+    figures = json.loads(done.stdout)
+    yield _within("browse: first page, cold", figures["first page"], 1.0)
+    rate = figures["rows"] / figures["index"]
+    goal = f"≥ {ROWS_PER_SECOND:,} rows/s"
+    yield Result("browse: index", f"{rate:,.0f} rows/s", goal, rate >= ROWS_PER_SECOND)
+    yield _within("browse: filter, sort, page", figures["filter, sort, page"], 0.2)
+    yield _within("browse: search all tables", figures["search all tables"], 0.5)
+    yield _within("browse: count by a column", figures["count by"], 0.3)
+    memory = figures["memory"]
+    goal = f"< {OPENING_MEMORY / 1e6:.0f} MB"
+    yield Result("browse: peak memory", f"{memory / 1e6:.0f} MB", goal, memory < OPENING_MEMORY)
+
+
+def _within(step: str, seconds: float, goal: float) -> Result:
+    return Result(step, f"{seconds * 1000:.0f} ms", f"< {goal * 1000:.0f} ms", seconds < goal)
+
+
 STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "archive": _archive,
     "compare": _compare,
     "restore": _restore,
+    "validate": _validate,
     "duckdb-archive": _duckdb_archive,
     "duckdb-restore": _duckdb_restore,
     "postgresql": _postgresql,
+    "mariadb": _mariadb,
     "serialise": _serialise,
     "parse": _parse,
     "scale": _scale,
@@ -247,6 +325,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "small-objects": _small_objects,
     "large-object": _large_object,
     "names": _names,
+    "opening": _opening,
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from servers.mariadb import MariadbServer, private_mariadb
 from servers.postgresql import Cluster, private_postgresql
 
 SAMPLES = Path(__file__).resolve().parents[2] / "shared" / "samples"
@@ -35,6 +36,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MUNIMENT_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    """A private MariaDB server; each process that runs tests has its own."""
+    with private_mariadb() as server:
+        yield server
 
 
 @pytest.fixture

@@ -328,7 +328,7 @@ def test_replacing_loses_nothing_that_is_not_replaced(shop: Path, tmp_path: Path
     ("address", "error", "message"),
     [
         ("sqlite:///missing.db", DatabaseError, "there is no SQLite database"),
-        ("oracle://x/y", UsageError, "not a database URL"),
+        ("informix://x/y", UsageError, "not a database URL"),
         ("nosuch://me:secret@h/d", UsageError, "not a database URL"),
         ("postgresql://me:secret@127.0.0.1:1/d", DatabaseError, "nobody answers"),
         ("sqlite:x", UsageError, "not a database URL"),

@@ -15,7 +15,7 @@ from muniment.sql.batch import CELL, NULL, ROW, Batch, cells_of
 from muniment.sql.model import Database, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import Kind
 
-__all__ = ["Normal", "normal_forms"]
+__all__ = ["FORMS", "Normal", "normal_forms"]
 
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
 _TIMES = {Kind.TIME, Kind.TIMESTAMP}
@@ -34,7 +34,7 @@ class Normal:
             return batch
         cells = cells_of(batch)
         for k, form in self.forms:
-            function = _FORMS[form]
+            function = FORMS[form]
             cells[k :: self.width] = [
                 cell if cell == NULL else function(cell) for cell in cells[k :: self.width]
             ]
@@ -116,7 +116,7 @@ def _boolean(cell: bytes) -> bytes:
     return {b"1": b"true", b"0": b"false"}.get(cell, cell)
 
 
-_FORMS: dict[str, Callable[[bytes], bytes]] = {
+FORMS: dict[str, Callable[[bytes], bytes]] = {
     "number": _number,
     "float": _float,
     "fraction": _fraction,

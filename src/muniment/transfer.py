@@ -17,7 +17,8 @@ from muniment.databases.tunnel import tunnelled
 from muniment.datalinks import Linked, Links, unlinked
 from muniment.errors import DamagedSource, Unfit, UsageError
 from muniment.files import new_file, refuse_existing
-from muniment.siard import LobOptions, create_siard, open_journal, open_siard
+from muniment.siard import LobOptions, create_siard, open_journal
+from muniment.siard.forgiving import ForgivingSource
 from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.placement import Placements
 from muniment.siard.lobs.storing import External
@@ -226,7 +227,7 @@ def restore(
     if left_out is not None:
         refuse_existing(left_out)
     with (
-        open_siard(path, roots) as archived,
+        ForgivingSource(path, roots) as archived,
         tunnelled(url, ssh) as place,
         databases.open_target(place, replace=replace, resume=resume) as target,
     ):
@@ -242,7 +243,8 @@ def restore(
         if schema_map:
             database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
-        notes = [*source.changed(), *_notes(source), *_notes(target)]
+        told = [*_notes(archived), *(_notes(source) if source is not archived else ())]
+        notes = [*source.changed(), *told, *_notes(target)]
     report = reported(counts, notes, started, 0, ())
     missing = tuple(getattr(target, "left_out", ()))
     file = left_out or _place_of_left_out(path, url)

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from multiprocessing import resource_tracker
 from queue import SimpleQueue
 from typing import Any
@@ -76,10 +76,12 @@ def start_workers(source: Source, jobs: int, unchanged: Callable[[], bool]) -> I
         yield Workers(source, [])
         return
     started: list[_Worker] = []
+    hold = getattr(source, "hold", nullcontext)
     try:
-        with deaf_children():
-            started += [_Worker(opener) for _ in range(jobs)]
-        ready = [worker.is_ready() for worker in started]
+        with hold():
+            with deaf_children():
+                started += [_Worker(opener) for _ in range(jobs)]
+            ready = [worker.is_ready() for worker in started]
         yield Workers(source, started if all(ready) and unchanged() else [])
     finally:
         for worker in started:

@@ -190,3 +190,21 @@ def test_a_stopped_run_leaves_nothing_behind(tmp_path: Path, number: int, code: 
     assert process.returncode == code
     assert errors.strip() == "muniment: stopped; nothing was left behind"
     assert [path.name for path in tmp_path.iterdir()] == ["big.db"]
+
+
+def test_an_archive_that_can_be_gone_on_with_leaves_nothing_else(run: Run, shop: str) -> None:
+    result = run("archive", shop, "a.siard", "--resume")
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in Path().iterdir()) == ["a.siard", "shop.db"]
+
+
+def test_a_file_in_the_way_of_resuming_is_wrong_usage(run: Run, shop: str) -> None:
+    Path("a.siard.partial").write_text("mine")
+    result = run("archive", shop, "a.siard", "--resume")
+    assert result.exit_code == 2 and "in the way" in result.stderr
+    assert Path("a.siard.partial").read_text() == "mine"
+
+
+def test_ssh_is_refused_for_files(run: Run, shop: str) -> None:
+    result = run("archive", shop, "a.siard", "--ssh", "me@host")
+    assert result.exit_code == 2 and "database servers" in result.stderr

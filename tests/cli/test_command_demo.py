@@ -13,8 +13,8 @@ def test_the_whole_story_goes_well(run: Run) -> None:
     result = run("demo")
     assert result.exit_code == 0, result.output
     assert "$ muniment archive sqlite:///muniment-demo/trees.db" in result.stdout
-    assert "equal: 13 tables, 5167 rows" in result.stdout
-    assert "different: 1 of 13 tables" in result.stdout
+    assert "equal: 14 tables, 50342 rows" in result.stdout
+    assert "different: 1 of 14 tables" in result.stdout
     assert "What to try next" in result.stdout
     assert "\x1b" not in result.output
     made = {path.name for path in Path("muniment-demo").iterdir()}

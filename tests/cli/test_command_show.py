@@ -18,7 +18,7 @@ def archive(run: Run, shop: str) -> str:
 def test_the_overview_names_version_tables_and_views(run: Run, archive: str) -> None:
     result = run("show", archive)
     assert result.exit_code == 0
-    assert result.stdout.startswith("shop.siard: SIARD 2.2, 2 tables, 6 rows\n")
+    assert result.stdout.startswith("shop.siard: SIARD 2.2, 2 tables, 6 rows, ")
     assert "Shop" in result.stdout
     assert "main.fruit" in result.stdout
     assert "view main.cheap" in result.stdout

@@ -414,7 +414,7 @@ def test_archives_of_other_products_become_tables_of_postgresql(
 ) -> None:
     path, again = tmp_path / "shop.siard", make()
     transfer.archive(f"sqlite:///{shop}", path)
-    report = transfer.restore(path, postgresql.url(again))
+    report = transfer.restore(path, postgresql.url(again), left_out=tmp_path / "left-out.sql")
     assert [item.kind for item in report.left_out] == ["trigger"]
     comparison = compare(postgresql.url(again), str(path))
     assert all(table.equal for table in comparison.tables)
@@ -442,6 +442,17 @@ def test_what_postgresql_cannot_store_is_refused_with_its_place(
 
 
 # The selection
+
+
+def test_sql_that_postgresql_does_not_understand_is_a_sentence(
+    postgresql: Cluster, make: Make
+) -> None:
+    url = postgresql.url(make("CREATE TABLE t AS SELECT 1 AS i"))
+    for chosen in (Selection(queries={"q": "SELEC 1"}), Selection(where={"t": "nonsense ="})):
+        with pytest.raises(DatabaseError, match="syntax error"), open_source(url, chosen) as source:
+            for schema, table in source.describe().tables():
+                for part in source.parts(schema, table):
+                    list(source.batches(schema, table, part))
 
 
 def test_parts_of_a_database_can_be_chosen(postgresql: Cluster, make: Make, tmp_path: Path) -> None:

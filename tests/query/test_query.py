@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from archives import column, make_archive, one_table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from archives import column, make_archive, one_table
 from contracts import sample
 from muniment import transfer
 from muniment.errors import QueryError, QueryTimeout, UsageError
@@ -117,6 +118,20 @@ def test_several_archives_at_once(archive: Path, tmp_path: Path) -> None:
         assert answer(db, sql)[0] == (8,)
     with pytest.raises(UsageError, match="temp"), open_archives({"temp": path}):
         pass
+
+
+def test_views_of_two_archives_keep_apart(tmp_path: Path) -> None:
+    view = View("v", (column("a"),), query_original="SELECT a FROM main.t")
+    paths = {}
+    for name in ("one", "two"):
+        database = one_table("t", (column("a"),), database_product="SQLite 3")
+        schema = replace(database.schemas[0], views=(view,))
+        database = replace(database, schemas=(schema,))
+        rows = {("main", "t"): [[name]]}
+        paths[name] = make_archive(tmp_path / f"{name}.siard", database, rows)
+    with open_archives(paths) as db:
+        sql = "SELECT a FROM one.main.v UNION ALL SELECT a FROM two.main.v"
+        assert answer(db, sql) == [("one",), ("two",)]
 
 
 def test_names_that_differ_by_case_alone_get_a_number(tmp_path: Path) -> None:

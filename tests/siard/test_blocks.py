@@ -84,7 +84,7 @@ def _with_another_letter(archive: Path) -> bytes:
     schema, table = _table(source)
     part = list(source.parts(schema, table))[1]
     name = f"content/{schema.folder}/{table.folder}/{table.folder}.xml"
-    read, _ = source._zip.packed(name)
+    read, _ = source._zip.compressed(name)
     packed = read(part.start, part.end - part.start)
     data = archive.read_bytes()
     # Stored blocks keep their length when a letter changes; find one that inflates as before.
@@ -106,7 +106,7 @@ def test_malformed_xml_is_named_by_its_place_in_the_file(archive: Path) -> None:
     schema, table = _table(source)
     part = list(source.parts(schema, table))[1]
     name = f"content/{schema.folder}/{table.folder}/{table.folder}.xml"
-    read, entry = source._zip.packed(name)
+    read, entry = source._zip.compressed(name)
     before = inflated_size(read, part.start)
     whole = source._zip.read(name)
     assert whole[before : before + 5] == b"<row>"

@@ -25,6 +25,10 @@ from muniment.errors import UsageError
 __all__ = ["demo"]
 
 _INTERRUPTED = 130
+_QUESTION = (
+    "SELECT latin_name, count(*) AS trees, min(planted_on) AS oldest FROM tree_overview "
+    "GROUP BY latin_name ORDER BY oldest LIMIT 5"
+)
 Run = Callable[[list[str]], int]
 
 
@@ -95,6 +99,11 @@ def _tell(folder: Path, run: Run) -> int:
             return code or 3
         if step.after:
             click.echo(step.after)
+    if find_spec("starlette"):
+        _say_title("Open it in a browser: rows, photographs, documents, a diagram, search, SQL")
+        browse = shlex.join(["muniment", "browse", str(folder / "trees.siard")])
+        click.echo(click.style(f"$ {safe(browse)}", fg="cyan"))
+        click.echo("(then http://127.0.0.1:8180/)")
     _say_title("What to try next")
     for purpose, command in _next(folder):
         click.echo(f"{purpose}:\n  {safe(shlex.join(command))}")
@@ -144,6 +153,7 @@ def _steps(folder: Path) -> Iterator[_Step]:
         yield _Step("Make a database of another product of it", ["restore", archive, duckdb])
         yield _Step("Prove that, too", ["compare", archive, duckdb])
     if find_spec("duckdb") and find_spec("numpy"):  # what queries need
+        yield _Step("Ask the archive, without restoring it", ["query", archive, _QUESTION])
         names = str(folder / "names")
         yield _Step(
             "Make a place for names that last",
@@ -182,6 +192,11 @@ def _next(folder: Path) -> Iterator[tuple[str, list[str]]]:
         "Archive the rows of a view as well",
         ["muniment", "archive", source, view, "--view", "tree_overview"],
     )
+    yield (
+        "Write the archive as a site that opens from disk",
+        ["muniment", "export", archive, str(folder / "site"), "--format", "html"],
+    )
+    yield "See what nobody has described yet", ["muniment", "describe", archive]
     yield "See rows as JSON", ["muniment", "show", archive, "main.report", "--json"]
     yield "Open the archive with other tools: it is a ZIP of XML", ["unzip", "-l", archive]
     own = ["sqlite:///yours.db", "yours.siard"]

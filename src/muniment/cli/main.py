@@ -25,6 +25,8 @@ from muniment.cli.browse import browse
 from muniment.cli.compare import compare
 from muniment.cli.convert import convert
 from muniment.cli.demo import demo
+from muniment.cli.describe import describe
+from muniment.cli.export import export
 from muniment.cli.options import examples
 from muniment.cli.pdi import pdi
 from muniment.cli.query import query
@@ -33,6 +35,7 @@ from muniment.cli.restore import restore
 from muniment.cli.show import show
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.cli.urn import urn
+from muniment.cli.validate import validate
 from muniment.errors import MunimentError, UsageError
 
 __all__ = ["cli", "main"]
@@ -78,7 +81,8 @@ def cli(ctx: click.Context) -> None:
 
 
 for _command in (
-    demo, archive, show, browse, query, compare, restore, convert, pdi, urn, registry,
+    demo, archive, show, validate, browse, query, export, describe, compare, restore, convert,
+    pdi, urn, registry,
 ):  # fmt: skip
     cli.add_command(_command)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from muniment.query import Result
     from muniment.query.index import Watch
 
-__all__ = ["query"]
+__all__ = ["index_progress", "query"]
 
 _LONGEST = 60  # characters of a value on the terminal
 _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
@@ -89,7 +90,7 @@ def query(
 
     shown = 1000 if form == "table" and limit is None and out is None else limit
     limits = Limits(seconds=timeout, rows=None if shown is None else shown + 1)
-    with _progress() as progress, open_archives(files, limits, progress) as archives:
+    with index_progress() as progress, open_archives(files, limits, progress) as archives:
         progress.stop()
         result = archives.execute(sql)
         notes = [note for note in archives.notes if _concerns(note, sql)]
@@ -127,7 +128,8 @@ class _Bar:
 
 
 @contextmanager
-def _progress() -> Iterator[_Bar]:
+def index_progress() -> Iterator[_Bar]:
+    """Show how far an index is while the block runs, if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield _Bar(lambda _table, _rows, _total: None, lambda: None)
         return
@@ -159,7 +161,11 @@ def _progress() -> Iterator[_Bar]:
 def _output(out: Path | None) -> Iterator[BinaryIO]:
     if out is None:
         sys.stdout.flush()
-        yield sys.stdout.buffer
+        buffer = getattr(sys.stdout, "buffer", None)
+        stream: BinaryIO = buffer or io.BytesIO()
+        yield stream
+        if isinstance(stream, io.BytesIO) and buffer is None:  # somebody catches the text
+            sys.stdout.write(stream.getvalue().decode("utf-8", "replace"))
         return
     from muniment.files import new_file
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ import click
 
 from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import check_input, examples, json_option
-from muniment.cli.terminal import count, cut, safe
+from muniment.cli.terminal import count, cut, paged, safe, size
 from muniment.errors import MunimentError
 from muniment.sql.batch import CELL, OPEN, REF, cell_value, parts_of, rows_of
 from muniment.sql.model import Array, Column, Database, Leaf, Schema, Shape, Struct, Table, shape_of
@@ -59,19 +60,24 @@ def show(
     """
     check_input(file)
 
+    from muniment.cli.report import print_notes
     from muniment.siard import open_siard
 
     with open_siard(file, roots_of(lob_root)) as source:
         database = source.describe()
+        print_notes(source.notes)
         if table is None:
-            (_print_overview_json if as_json else _print_overview)(file, source.version, database)
+            with nullcontext() if as_json else paged():
+                print_ = _print_overview_json if as_json else _print_overview
+                print_(file, source.version, database)
             return
         found = _find(database, table)
         if found is None:
             click.echo(f"muniment: {safe(_not_found(file, database, table))}", err=True)
             ctx.exit(1)
         values = islice(_rows(source, database, *found), rows)
-        (_print_rows_json if as_json else _print_rows)(file, *found, list(values))
+        with nullcontext() if as_json else paged():
+            (_print_rows_json if as_json else _print_rows)(file, *found, list(values))
 
 
 def _find(database: Database, name: str) -> tuple[Schema, Table] | None:
@@ -96,10 +102,12 @@ def _not_found(file: Path, database: Database, name: str) -> str:
 
 def _print_overview(file: Path, version: str, database: Database) -> None:
     from muniment.cli.report import print_table
+    from muniment.siard.volumes import volume_paths
 
     tables = list(database.tables())
     rows = sum(table.rows for _, table in tables)
     facts = f"SIARD {version}, {count(len(tables), 'table')}, {count(rows, 'row')}"
+    facts += f", {size(sum(part.stat().st_size for part in volume_paths(file)))}"
     click.echo(safe(f"{file}: {facts}"))
     _print_facts(database)
     click.echo()

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, TextIO, cast
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["count", "cut", "hide_passwords", "safe", "size"]
+__all__ = ["count", "cut", "hide_passwords", "paged", "safe", "size"]
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0 and C1 controls
@@ -62,6 +67,42 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+class _Piped:
+    """The pipe to a pager, which counts as the terminal that the pager writes to."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """Show what the block prints page by page, if it goes to a terminal and is longer than that."""
+    command = shlex.split(os.environ.get("PAGER", "less"))
+    if not sys.stdout.isatty() or not command or not shutil.which(command[0]):
+        yield
+        return
+    environment = {**os.environ, "LESS": os.environ.get("LESS", "-FRX")}  # -F: short ones at once
+    pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, encoding="utf-8",
+                             errors="backslashreplace")  # fmt: skip
+    assert pager.stdin is not None
+    before, sys.stdout = sys.stdout, cast(TextIO, _Piped(pager.stdin))
+    try:
+        yield
+    except BrokenPipeError:
+        pass  # the reader has seen enough
+    finally:
+        sys.stdout = before
+        with suppress(BrokenPipeError):
+            pager.stdin.close()
+        pager.wait()
 
 
 def count(number: int, noun: str) -> str:

@@ -58,6 +58,14 @@ _PRODUCTS["postgresql"] = _PRODUCTS["postgres"] = _Product(
     server=True,
     types="muniment.databases.postgresql.types",
 )
+_PRODUCTS["mariadb"] = _PRODUCTS["mysql"] = _Product(
+    "MariaDB and MySQL",
+    "muniment.databases.mariadb",
+    "muniment.databases.mariadb",
+    "mysql",
+    server=True,
+    types="muniment.databases.mariadb.types",
+)
 _PRODUCTS["firebird"] = _Product(
     "Firebird",
     "muniment.databases.firebird",

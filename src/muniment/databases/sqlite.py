@@ -7,7 +7,6 @@ value that is not of its column's class carries a mark, and a value that only lo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -27,6 +26,7 @@ from muniment.databases.sqlite_types import (
 )
 from muniment.errors import DatabaseError, NotFound, Unfit
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_bytes
+from muniment.sql.lines import ODD, LineCheck
 from muniment.sql.model import Column, Database, Schema, Table
 from muniment.sql.names import quoted
 from muniment.sql.selection import Selection
@@ -38,10 +38,6 @@ _PART = 1 << 16  # rows; the parts of a table are the same whatever the number o
 _BATCH = 14 << 10  # bytes; what is made of them should stay in the processor's cache
 _WIDEST = 1024  # rowids that are read at once where most of them are free
 _LAST_ROWID = (1 << 63) - 1
-_ODD = b"\xf8"
-_ASCII = bytes(range(128))
-_STRUCTURE = CELL + ROW + NULL + REF
-_AS_SPACES = bytes.maketrans(_STRUCTURE, b" " * len(_STRUCTURE))
 
 
 def open_source(path: Path, selection: Selection, *, inline_limit: int = 4000) -> SqliteSource:
@@ -114,8 +110,7 @@ class SqliteSource:
         ).fetchall()  # the snapshot starts here
         self._utf8 = self._encoding() == "utf-8"
         self._long: set[str] = set()  # tables known to hold long text
-        nonce = os.urandom(8).hex().encode()  # no byte of structure in it
-        self._null, self._ref = NULL + nonce, REF + nonce
+        self._checked = LineCheck()
         try:
             self._catalogue = read_catalogue(
                 self._db, self.path, self._selection, fill=known is None
@@ -371,20 +366,6 @@ class SqliteSource:
             return False
         return max(map(len, lines)) > self._limit
 
-    def _checked(self, data: bytes, rows: int, width: int) -> Batch | None:
-        """Return the batch if each byte of structure in it is one that the query made."""
-        rest = data.translate(None, _ASCII)  # little is left: the structure, and text beyond ASCII
-        if _ODD in rest or rest.count(CELL) != rows * (width - 1) or rest.count(ROW) != rows:
-            return None
-        for mark, plain in ((self._null, NULL), (self._ref, REF)):
-            if plain in rest:
-                marked, data = len(data), data.replace(mark, plain)
-                if rest.count(plain) * (len(mark) - 1) != marked - len(data):
-                    return None
-        if rest.translate(None, _STRUCTURE) and not _is_text(data):
-            return None
-        return Batch(data, rows)
-
     def _slow(self, query: _Query, sql: str, number: int) -> Iterator[Batch]:
         """Read rows value by value: those that the quick way could not be sure of."""
         cursor = self._db.execute(sql)
@@ -413,7 +394,7 @@ def _row_text(columns: list[Expression]) -> str:
     """SQL for the text of a row, ended by the odd mark if the condition of a column fails."""
     *texts, last = (column.text for column in columns)
     condition = _all_of([column.condition for column in columns])
-    return _joined([*texts, f"iif({condition},{last},{_hex(_ODD)})"])
+    return _joined([*texts, f"iif({condition},{last},{_hex(ODD)})"])
 
 
 def _joined(texts: list[str]) -> str:
@@ -435,15 +416,6 @@ def _groups(items: list[str]) -> list[list[str]]:
 
 
 _MOST_ARGUMENTS = 100
-
-
-def _is_text(data: bytes) -> bool:
-    """Whether all cells are Unicode, lone surrogates allowed."""
-    try:
-        data.translate(_AS_SPACES).decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 # What a text looks like that is not a date or time as the archive wants it.
@@ -501,7 +473,7 @@ class _Query:
 
     def _text(self, careful: bool) -> str:
         source, relation = self._source, self._relation
-        marks = Marks(_hex(source._null), _hex(source._ref))
+        marks = Marks(_hex(source._checked.null), _hex(source._checked.ref))
         limit, rowid = source._limit, relation.rowid
         if not relation.has_rowid:  # nothing to find a large value by: it stays inline
             limit, rowid = 2_000_000_000, "''"

@@ -18,7 +18,7 @@ from muniment.databases.sqlite import connect_sqlite, translated
 from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_losses, settle
-from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
+from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_value
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -27,7 +27,6 @@ from muniment.sql.leftout import (
     left_out_view,
 )
 from muniment.sql.model import (
-    Array,
     CheckConstraint,
     Column,
     Database,
@@ -35,13 +34,13 @@ from muniment.sql.model import (
     Leaf,
     Schema,
     Shape,
-    Struct,
     Table,
     UniqueKey,
     View,
     shape_of,
 )  # fmt: skip
 from muniment.sql.names import quoted
+from muniment.sql.nested import nested_value
 from muniment.sql.original import split_original
 from muniment.sql.stores import OpenLob
 from muniment.sql.translate import (
@@ -369,6 +368,8 @@ class SqliteTarget:
             declared = column.type_original if _plain_declaration(column.type_original) else ""
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
+            if " TO " in declared:  # INTERVAL DAY TO SECOND: a word of SQL within a type
+                declared = quoted(declared)
         not_null = " NOT NULL" if column.nullable is False else ""
         default = self._default(schema, table, column)
         return f"{quoted(column.name)} {declared}{not_null}{default}"
@@ -515,7 +516,7 @@ class _Loader:
             return content
         value = cell_value(with_values(cell, shape, self._read))
         if isinstance(value, list):
-            return json.dumps(_json(value, shape), ensure_ascii=False)
+            return json.dumps(nested_value(value, shape), ensure_ascii=False)
         return value
 
 
@@ -553,15 +554,6 @@ _CONVERTERS: dict[Kind, Callable[[str], Any]] = {
     Kind.TIMESTAMP: lambda text: f"{text[:10]} {text[11:]}",
     Kind.FLOAT: _float,
 }
-
-
-def _json(value: Cell, shape: Shape) -> Any:
-    if not isinstance(value, list):
-        return value
-    if isinstance(shape, Array):
-        return [_json(part, shape.element) for part in value]
-    assert isinstance(shape, Struct)
-    return {n: _json(v, s) for n, v, s in zip(shape.names, value, shape.parts, strict=True)}
 
 
 def _constraint(key: UniqueKey) -> str:

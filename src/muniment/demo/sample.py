@@ -21,6 +21,9 @@ _TREES = 1200
 _STREETS = 36
 _SPECIES = 28
 _PHOTOS = 24
+_ORDERS = 2400
+_PERMITS = 60
+_FIRST_INSPECTION = 1968
 _KINDS = ("pruning", "watering", "pruning", "bracing", "felling")
 _PRICES = ("1.10", "0.90", "12.00", "48.50", "110.00", "0.05", "7.25")
 _NOTES = (
@@ -98,6 +101,7 @@ def _grown(chance: _Chance) -> Iterator[tuple[str, Iterator[Row]]]:
     yield "work_order", _work_orders(chance)
     yield "photo", _photos(chance)
     yield "guided walk", _walks(chance)
+    yield "permit", _permits(chance)
 
 
 def _trees(chance: _Chance) -> Iterator[Row]:
@@ -140,7 +144,7 @@ def _seedlings(chance: _Chance) -> Iterator[Row]:
 
 def _inspections(chance: _Chance) -> Iterator[Row]:
     for tree in range(1, _TREES + 1):
-        for year in range(2021, 2025):
+        for year in range(_FIRST_INSPECTION, 2025):
             if chance.happens(0.35):
                 continue
             day = chance.day(date(year, 3, 1), date(year, 10, 31))
@@ -151,8 +155,8 @@ def _inspections(chance: _Chance) -> Iterator[Row]:
 
 
 def _work_orders(chance: _Chance) -> Iterator[Row]:
-    for number in range(1, 301):
-        ordered = chance.day(date(2022, 1, 1), date(2024, 12, 20)).isoformat()
+    for number in range(1, _ORDERS + 1):
+        ordered = chance.day(date(1991, 1, 1), date(2024, 12, 20)).isoformat()
         starts = (
             None
             if chance.happens(0.3)
@@ -211,6 +215,51 @@ def _walks(chance: _Chance) -> Iterator[Row]:
         for stop in range(1, stops + 1):
             sight = chance.one_of((None, "", "a bench", "Blick auf den Hafen", "blooms in April"))
             yield walk, stop, chance.below(_TREES) + 1, sight
+
+
+_PURPOSES = (
+    "to fell an oak for the roof of St. Nicolai", "to prune the limes of the market",
+    "to fell what the storm left", "Fällung wegen Pilzbefalls", "to lop branches over the quay",
+)  # fmt: skip
+
+
+def _permits(chance: _Chance) -> Iterator[Row]:
+    for number in range(1, _PERMITS + 1):
+        granted = chance.day(date(1607, 3, 1), date(2024, 11, 30))
+        tree = chance.below(_TREES) + 1 if granted.year > 1887 else None
+        purpose = chance.one_of(_PURPOSES)
+        lines = ("City of Ulmenhafen", f"Permit {number} of {granted}", purpose)
+        yield number, tree, granted.isoformat(), purpose, _pdf(lines)
+
+
+def _pdf(lines: tuple[str, ...]) -> bytes:
+    """Set a few lines on a page of A5."""
+    shown = " ".join(
+        f"1 0 0 1 50 {480 - 34 * n} Tm ({_pdf_text(line)}) Tj" for n, line in enumerate(lines)
+    )
+    page = f"BT /F1 18 Tf {shown} ET".encode("latin-1")
+    objects = (
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 420 595] /Contents 4 0 R"
+        b" /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%b\nendstream" % (len(page), page),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Times-Roman /Encoding /WinAnsiEncoding >>",
+    )
+    data, places = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        places.append(len(data))
+        data += b"%d 0 obj\n%b\nendobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    size = len(objects) + 1
+    return data + (
+        b"xref\n0 %d\n0000000000 65535 f \n%btrailer\n<< /Size %d /Root 1 0 R >>\n"
+        b"startxref\n%d\n%%%%EOF\n" % (size, table, size, len(data))
+    )
+
+
+def _pdf_text(text: str) -> str:
+    return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
 
 
 def _reports(connection: sqlite3.Connection) -> Iterator[Row]:

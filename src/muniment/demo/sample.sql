@@ -102,6 +102,15 @@ CREATE TABLE photo (
     image     BLOB                              -- NULL: lost; empty: the camera's fault
 );
 
+-- Who may fell or prune a protected tree, since the city council first wrote it down.
+CREATE TABLE permit (
+    id         INTEGER PRIMARY KEY,
+    tree_id    INTEGER REFERENCES tree (id),    -- NULL: the tree is not known any more
+    granted_on DATE NOT NULL,
+    purpose    VARCHAR(60) NOT NULL,
+    document   BLOB NOT NULL                    -- PDF
+);
+
 CREATE TABLE report (
     id           INTEGER PRIMARY KEY,
     title        VARCHAR(120) NOT NULL,

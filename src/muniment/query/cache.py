@@ -19,7 +19,7 @@ from muniment.siard.volumes import volume_paths
 
 __all__ = ["FORMAT", "cache_folder", "digest_of", "index_path", "locked", "private_folder"]
 
-FORMAT = 1  # of the index; another one is built anew
+FORMAT = 2  # of the index; another one is built anew
 _CHUNK = 1 << 20
 
 

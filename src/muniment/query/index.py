@@ -161,9 +161,9 @@ class _Builder:
                     filled = _Filled(self, schema, table, f"r.t{len(tables)}")
                     filled.fill(workers)
                     tables.append(filled.described(sql_name, name))
+        names_in_sql = [[t.name for t in tables if t.schema == name] for name in schemas]
         views = tuple(
-            IndexView(schemas[number], name, columns, sql, reason)
-            for number, name, columns, sql, reason in translated_views(self._database, tables)
+            IndexView(*found) for found in translated_views(self._database, schemas, names_in_sql)
         )
         about = About(self._digest, tuple(schemas), tuple(tables), views, tuple(self._notes))
         self._connection.execute("CREATE TABLE r.about (json VARCHAR)")

@@ -15,6 +15,7 @@ from muniment.databases.duckdb.pieces import CHUNK_BYTES, nested_type, nested_va
 from muniment.errors import MunimentError
 from muniment.query.encode import as_text, has_references, is_large
 from muniment.query.media import HEAD_BYTES, recognise
+from muniment.siard.lobs.location import parse_location
 from muniment.sql.batch import OPEN, REF, cell_value, parts_of
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
@@ -121,9 +122,9 @@ class Objects:
 
     def _look(self, reference: bytes) -> tuple[int | None, str | None]:
         """The size that the archive states, and the type that the first bytes show."""
-        length = reference.decode("utf-8", "replace").split("\x00")[2:3]
-        size = int(length[0]) if length and length[0].isdecimal() else None
+        size = None
         try:
+            size = parse_location(reference).length
             with self._open(reference) as stream:
                 return size, recognise(stream.read(HEAD_BYTES))
         except (MunimentError, OSError) as error:

@@ -171,6 +171,13 @@ class Archives:
             self._reader = reader = relation.to_arrow_reader(10_000)
         return Result(reader.schema, _limited(clock, reader, self._limits.rows))
 
+    def ask(self, sql: str, parameters: Sequence[Any] = ()) -> Result:
+        """Run a query that this program made, beside others; its rows come in batches."""
+        clock = _Clock(self._connection.cursor(), self._limits.seconds)
+        with clock.errors():
+            reader = clock.cursor.sql(sql, params=list(parameters)).to_arrow_reader(10_000)
+        return Result(reader.schema, _limited(clock, reader, self._limits.rows))
+
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a small query that this program made."""
         clock = _Clock(self._connection.cursor(), self._limits.seconds)

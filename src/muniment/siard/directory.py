@@ -69,6 +69,22 @@ class Directory:
         """Yield all names in the order of the directory."""
         return (name for _, name in self._names())
 
+    @property
+    def start(self) -> int:
+        """Where the directory begins."""
+        return self._start
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether something stands before the archive, so that its offsets are off."""
+        return self._shift != 0
+
+    def records(self) -> Iterator[tuple[Entry, bytes]]:
+        """Yield all entries in the order of the directory, with their records as they stand."""
+        for at, _ in self._names():
+            record = self._volumes.read(at, 46 + 3 * 0xFFFF)
+            yield self._entry(at - self._start), record[: 46 + _lengths(record, 0)]
+
     def find(self, name: str) -> Entry | None:
         """Return the entry of that name."""
         bits = _bits(name)

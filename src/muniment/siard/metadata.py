@@ -26,7 +26,7 @@ from muniment.sql import model
 from muniment.sql.model import Database, MessageDigest
 from muniment.sql.types import NamedType, PredefinedType, Type, parse_type
 
-__all__ = ["format_metadata", "metadata_schema", "parse_metadata"]
+__all__ = ["format_metadata", "metadata_schema", "parse_metadata", "refuse_doctype"]
 
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _XS = "http://www.w3.org/2001/XMLSchema"
@@ -76,7 +76,7 @@ def metadata_schema() -> bytes:
 
 
 def _parse_xml(data: bytes) -> Any:
-    _refuse_doctype(data)
+    refuse_doctype(data)
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -98,7 +98,7 @@ class _RootReached(Exception):
     """The document has started without a DOCTYPE."""
 
 
-def _refuse_doctype(data: bytes) -> None:
+def refuse_doctype(data: bytes) -> None:
     """Raise SiardError unless the root element comes before any DOCTYPE.
 
     lxml reports a DOCTYPE only after it has expanded the entities in the attributes; expat reports

@@ -46,6 +46,7 @@ _DURATION = (
     rb"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?"
 )
 _LEAP_DAY = re.compile(rb"([0-9]{4})-02-29")
+_FEW_NULLS = 8  # of a batch, per column that may hold some
 _REMEMBERED = 10_000  # dates; columns of dates repeat themselves
 
 
@@ -136,6 +137,13 @@ class RowWriter:
             if not isinstance(shape, Leaf) or shape.type.kind in _TEXTUAL
         ]
         self._nested = [k for k, shape in enumerate(shapes) if not isinstance(shape, Leaf)]
+        self._null_cells = [
+            opening + NULL + closing
+            for opening, closing, nullable in zip(
+                self._opens, self._closes, self._nullable, strict=True
+            )
+            if nullable
+        ]
         self._dates: set[bytes] = set()  # known to be good
         self._templates: dict[int, list[bytes]] = {}
 
@@ -173,13 +181,18 @@ class RowWriter:
             cells[k::width] = [_complex(cell, shape, stored) for cell in cells[k::width]]
         pieces = self._template(batch.rows).copy()
         pieces[1::2] = cells
-        if NULL in batch.data:
+        nulls = batch.data.count(NULL)
+        # Many NULLs are cut out of the finished text, column by column; few one by one.
+        many = nulls > _FEW_NULLS * len(self._null_cells) and not self._nested
+        if nulls and not many:
             self._drop_nulls(batch, cells, pieces, first)
         for position, attributes in stored.cells.items() if stored else ():
             slot, close = 2 * position + 1, len(self._closes[position % width])
             pieces[slot - 1] = pieces[slot - 1][:-1] + attributes + b"/>"
             pieces[slot + 1] = pieces[slot + 1][close:]
         xml = b"".join(pieces)
+        if many:
+            xml = self._cut_nulls(xml, batch, cells, pieces, first)
         if not trusted:
             self._check_unicode(xml, batch, first)
         return xml
@@ -219,6 +232,16 @@ class RowWriter:
             pieces[slot] = b""
             pieces[slot - 1] = pieces[slot - 1][: -len(opens[k])]
             pieces[slot + 1] = pieces[slot + 1][len(closes[k]) :]
+
+    def _cut_nulls(
+        self, xml: bytes, batch: Batch, cells: list[bytes], pieces: list[bytes], first: int
+    ) -> bytes:
+        """The same, in bulk: a NULL in the text is just its cell."""
+        for cell in self._null_cells:
+            xml = xml.replace(cell, b"")
+        if NULL in xml:
+            self._drop_nulls(batch, cells, pieces, first)  # knows what is wrong
+        return xml
 
     def _check(self, batch: Batch, cells: list[bytes], first: int) -> None:
         """Refuse values that the column's type does not know; they would make invalid XML."""

@@ -17,6 +17,7 @@ from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.resolving import Resolver
 from muniment.siard.metadata import parse_metadata
 from muniment.siard.parse import RowReader, Run, runs, without_head, without_table_head
+from muniment.siard.rooted import RootedZip, find_root
 from muniment.siard.zip import ZipReader
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table, shape_of
@@ -82,7 +83,9 @@ class SiardSource:
     ) -> None:
         self.path, self._roots = path, tuple(roots)
         self._zip = archive or ZipReader(path)
-        self._database = parse_metadata(self._zip.read(self._metadata_name()))
+        self.notes: list[str] = []  # what had to be overlooked to read the archive
+        metadata = self._metadata_name()
+        self._database = parse_metadata(self._zip.read(metadata))
         self.lobs = Resolver(self._zip, self._database, roots)
         self._readers: dict[tuple[str, str], RowReader] = {}
         self._sums: dict[str, _Sums] = {}
@@ -154,7 +157,7 @@ class SiardSource:
         """Return the stretches of a table file that was written by Muniment."""
         if not (self._database.producer_application or "").startswith("Muniment "):
             return None
-        read, entry = self._zip.packed(name)
+        read, entry = self._zip.compressed(name)
         if entry.flags & 1 or entry.method != ZIP_DEFLATED or entry.packed < _WORTH_CUTTING:
             return None
         found = find_blocks(read, entry.packed)
@@ -166,7 +169,7 @@ class SiardSource:
         return blocks
 
     def _read_blocks(self, name: str, reader: RowReader, blocks: Blocks) -> Iterator[Batch]:
-        read, _ = self._zip.packed(name)
+        read, _ = self._zip.compressed(name)
         xml = inflate(read(blocks.start, blocks.end - blocks.start))
         # A comment might begin in one stretch and end in another; we write none.
         if xml is None or not xml.endswith(b"</row>\n") or b"<!" in xml:
@@ -244,11 +247,8 @@ class SiardSource:
     def _metadata_name(self) -> str:
         if "header/metadata.xml" in self._zip:
             return "header/metadata.xml"
-        for name in self._zip.names():
-            if name.endswith("/header/metadata.xml"):
-                folder = name.removesuffix("header/metadata.xml")
-                raise SiardError(
-                    f"{self.path} is packed wrongly: everything lies in the folder {folder}. "
-                    "Unpack it and pack what is inside that folder"
-                )
+        if root := find_root(self._zip.names()):
+            self._zip = RootedZip(self._zip, root)
+            self.notes = [f"{self.path} is packed wrongly: everything lies in the folder {root}"]
+            return "header/metadata.xml"
         raise SiardError(f"{self.path} is not a SIARD file: it has no header/metadata.xml")

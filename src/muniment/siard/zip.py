@@ -165,6 +165,12 @@ class ZipWriter:
         for record in records:
             self._directory.add(record)
 
+    def take_over(self, records: Iterable[bytes], position: int) -> None:
+        """Go on behind bytes that were copied from another ZIP file, with their records."""
+        for record in records:
+            self._directory.add(record)
+        self.position = position
+
     def close(self) -> None:
         """Write the central directory."""
         start, count = self.position, self._directory.count
@@ -342,6 +348,11 @@ class ZipReader:
         """The files that the archive lies in."""
         return self._volumes.paths
 
+    @property
+    def directory(self) -> Directory:
+        """The central directory."""
+        return self._directory
+
     def names(self) -> Iterator[str]:
         """Yield the names of all entries, in the order of the central directory."""
         return self._directory.names()
@@ -352,6 +363,10 @@ class ZipReader:
     def size(self, name: str) -> int:
         """The size a member claims to have."""
         return self._member(name).size
+
+    def packed(self, name: str) -> int:
+        """The size of a member as it lies in the file."""
+        return self._member(name).packed
 
     def offset(self, name: str) -> int:
         """Where the local header of an entry begins."""
@@ -378,7 +393,7 @@ class ZipReader:
         if crc != entry.crc or size != entry.size:
             raise SiardError(f"{self.path}: {name} is damaged: its checksum does not match")
 
-    def packed(self, name: str) -> tuple[Callable[[int, int], bytes], Entry]:
+    def compressed(self, name: str) -> tuple[Callable[[int, int], bytes], Entry]:
         """Return how to read a deflated member as it lies in the file, and what it should be."""
         entry = self._member(name)
         begin = self._begin(entry)

@@ -7,6 +7,7 @@ in order. With one process the same calls run one after the other and give the s
 Some methods and attributes are for those who have them:
 
     source.notes              sentences that people should read
+    source.hold()             a block in which all who open the source see the same state
     source.unchanged()        whether nobody has changed the database since it was opened
     source.count(…)           how many rows a table has, counted another way than by reading it
     source.refit(…)           a table with a wider type for a value that outgrew its own

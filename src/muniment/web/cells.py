@@ -8,7 +8,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from muniment.errors import MunimentError
 from muniment.query.formats import json_value
+from muniment.siard.lobs.location import parse_location
 from muniment.sql.batch import NULL, OPEN, REF, cell_value, parts_of
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
@@ -76,8 +78,7 @@ def archived_cell(cell: bytes, shape: Shape, href: str) -> Cell:
     if cell == NULL:
         return Cell("null")
     if cell.startswith(REF):
-        length = cell[1:].decode("utf-8", "replace").split("\x00")[2:3]
-        size = int(length[0]) if length and length[0].isdecimal() else None
+        size = _stated_size(cell[1:])
         return Cell("object", size_text(size), href=href, size=size)
     if cell.startswith(OPEN):
         plain = _plain(cell, shape)
@@ -90,7 +91,7 @@ def archived_cell(cell: bytes, shape: Shape, href: str) -> Cell:
 def _plain(cell: bytes, shape: Shape) -> Any:
     if not cell.startswith(OPEN):
         if cell.startswith(REF):
-            return {"object": cell[1:].decode("utf-8", "replace").split("\x00")[1:2]}
+            return {"object": size_text(_stated_size(cell[1:]))}
         value = cell_value(cell)
         if not isinstance(value, str):
             return value
@@ -103,6 +104,13 @@ def _plain(cell: bytes, shape: Shape) -> Any:
         case Array(element):
             return [_plain(part, element) for part in parts]
     return None
+
+
+def _stated_size(reference: bytes) -> int | None:
+    try:
+        return parse_location(reference).length
+    except MunimentError:
+        return None
 
 
 def _kind(shape: Shape) -> str:

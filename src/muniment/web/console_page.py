@@ -14,9 +14,10 @@ from muniment.errors import QueryError, UsageError
 from muniment.query.formats import json_value, write_csv, write_json_lines, write_parquet
 from muniment.query.session import Limits
 from muniment.web.archive_pages import frame, need_index, open_archive
-from muniment.web.cells import value_cell
+from muniment.web.cells import Cell, object_cell, value_cell
 from muniment.web.page import Page, text_of, wants_json
 from muniment.web.site import OpenArchive
+from muniment.web.urls import Urls
 
 __all__ = ["console_page", "download_result"]
 
@@ -36,13 +37,18 @@ def console_page(request: Request) -> Page:
         except QueryError as error:
             facts["error"] = str(error)
         else:
-            facts["columns"] = [{"name": f.name, "type": str(f.type)} for f in answer.table.schema]
+            facts["columns"] = [
+                {"name": f.name, "type": str(f.type), "number": _is_number(f.type)}
+                for f in answer.table.schema
+            ]
             facts["more"] = answer.more
             columns = [column.to_pylist() for column in answer.table.columns]
             if wants_json(request):
                 facts["rows"] = [list(map(json_value, row)) for row in zip(*columns, strict=True)]
             else:
-                facts["rows"] = [list(map(value_cell, row)) for row in zip(*columns, strict=True)]
+                facts["rows"] = [
+                    [_cell(archive, value) for value in row] for row in zip(*columns, strict=True)
+                ]
     only_page = {
         "examples": _examples(archive), "seconds": SECONDS, "limit": _SHOWN,
         "tables": _names(archive),
@@ -75,6 +81,27 @@ def download_result(request: Request) -> Response:
     if answer.more:
         headers["X-Muniment-More"] = f"only the first {_DOWNLOADED} rows"
     return Response(stream.getvalue(), 200, headers, media_type=writers[form])
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _cell(archive: OpenArchive, value: Any) -> Cell:
+    """A value of an answer; large objects lead to their pages."""
+    if not isinstance(value, dict) or set(value) != {"size", "type", "key"}:
+        return value_cell(value)
+    *name, table, column, row = str(value["key"]).split("/")
+    numbers = [int(part) for part in (table, column, row) if part.isdecimal() and len(part) < 19]
+    if "/".join(name) != archive.name or len(numbers) != 3 or numbers[0] >= len(archive.tables):
+        return value_cell(value)
+    home = archive.tables[numbers[0]]
+    if not 1 <= numbers[1] <= len(home[1].columns):
+        return value_cell(value)
+    href = Urls(archive).cell(*home, numbers[2], numbers[1])
+    size = value["size"] if isinstance(value["size"], int) else None
+    return object_cell(size, str(value["type"]), href)
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:

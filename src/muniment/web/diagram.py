@@ -20,7 +20,8 @@ __all__ = ["Box", "Diagram", "Line", "draw"]
 _LINE, _HEAD, _GAP_X, _GAP_Y, _WIDTH = 18, 30, 90, 26, 230
 _MOST_COLUMNS = 14  # in a box
 _DETAILED = 30  # tables; in larger diagrams boxes show their keys only
-_MOST_LAYERS_TALL = 14  # boxes in a layer before it is broken into two
+_TALLEST = 14  # boxes in a layer before it is broken into two
+_DEEPEST = 7  # layers; longer chains of keys would make a ribbon of the diagram
 
 
 @dataclass
@@ -73,7 +74,8 @@ def draw(archive: OpenArchive, focus: str = "", depth: int = 1) -> Diagram:
         for k in t.foreign_keys
         if (k.referenced_schema, k.referenced_table) in tables
     ]
-    centre = next((n for n in tables if f"{n[0]}.{n[1]}" == focus), None)
+    urls = Urls(archive)
+    centre = next((n for n, pair in tables.items() if urls.focus_name(*pair) == focus), None)
     if centre is not None:
         near = _near(centre, links, depth)
         tables = {name: pair for name, pair in tables.items() if name in near}
@@ -114,7 +116,7 @@ def _box(
     return Box(
         f"{schema.name}.{table.name}" if several else table.name,
         urls.table(schema, table),
-        urls.page("diagram", focus=f"{schema.name}.{table.name}"),
+        urls.focus(schema, table),
         table.rows,
         columns[:most],
         max(0, len(columns) - most),
@@ -178,18 +180,15 @@ def _layers(group: list[Name], links: list[tuple[Name, Name]]) -> list[list[Name
                 open_now.add(name)
                 stack.append((name, True))
                 stack += [(t, False) for t in sorted(targets[name]) if t not in level]
-    deepest = max(level.values())
+    deepest = min(max(level.values()), _DEEPEST - 1)
     layers: list[list[Name]] = [[] for _ in range(deepest + 1)]
     for name in group:
-        layers[deepest - level[name]].append(name)
+        layers[max(0, deepest - level[name])].append(name)
     return [part for layer in layers for part in _broken(layer)]
 
 
 def _broken(layer: list[Name]) -> list[list[Name]]:
-    return [
-        layer[start : start + _MOST_LAYERS_TALL]
-        for start in range(0, len(layer), _MOST_LAYERS_TALL)
-    ]
+    return [layer[start : start + _TALLEST] for start in range(0, len(layer), _TALLEST)]
 
 
 def _ordered(layers: list[list[Name]], links: list[tuple[Name, Name]]) -> list[list[Name]]:

@@ -10,6 +10,7 @@ from muniment.errors import UsageError
 from muniment.web.archive_pages import frame, open_archive
 from muniment.web.diagram import draw
 from muniment.web.page import Page
+from muniment.web.urls import Urls
 
 __all__ = ["diagram_page"]
 
@@ -25,7 +26,8 @@ def diagram_page(request: Request) -> Page:
     zoom = request.query_params.get("zoom", "")
     if depth not in map(str, _DEPTHS) or (zoom and zoom not in map(str, _ZOOMS)):
         raise UsageError("the diagram knows steps of 1 to 3 and zooms of 25 to 150")
-    names = [f"{schema.name}.{table.name}" for schema, table in archive.tables]
+    urls = Urls(archive)
+    names = {urls.focus_name(s, t): f"{s.name}.{t.name}" for s, t in archive.tables[:2000]}
     if focus and focus not in names:
         raise UsageError(f"there is no table {focus[:80]!r} to show")
     diagram = draw(archive, focus, int(depth))
@@ -39,7 +41,7 @@ def diagram_page(request: Request) -> Page:
         "foreign_keys": [line.title for line in diagram.lines],
     }
     only_page = {
-        "diagram": diagram, "names": names[:2000], "depths": _DEPTHS, "zooms": _ZOOMS,
+        "diagram": diagram, "names": names, "depths": _DEPTHS, "zooms": _ZOOMS,
         "zoom": int(zoom) if zoom else 100,
     }  # fmt: skip
     return Page("diagram.html", facts, {**frame(archive), **only_page})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -73,14 +73,17 @@ class TableRequest:
         return f"?{urlencode(pairs)}" if pairs else "?"
 
 
-def parse_request(params: QueryParams, names: Sequence[str]) -> TableRequest:
-    """Return the request that an address makes; raise UsageError with a sentence."""
+def parse_request(params: QueryParams, keys: Mapping[str, str]) -> TableRequest:
+    """Return the request that an address makes; raise UsageError with a sentence.
+
+    ``keys`` are the columns' names, in order, and what stands for them in addresses.
+    """
     sort = params.get("desc") or params.get("sort")
     columns, operators, values = (params.getlist(name) for name in ("c", "op", "v"))
     if not len(columns) == len(operators) == len(values):
         raise UsageError("each filter needs a column (c), an operator (op) and a value (v)")
     chosen = [
-        Filter(_column(names, column), operator, value)
+        Filter(_column(keys, column), operator, value)
         for column, operator, value in zip(columns, operators, values, strict=True)
         if column and (value or operator in ("null", "notnull", "eq", "ne"))
     ]
@@ -90,20 +93,20 @@ def parse_request(params: QueryParams, names: Sequence[str]) -> TableRequest:
     return TableRequest(
         tuple(chosen[:_MOST]),
         params.get("q", "").strip(),
-        None if not sort else _column(names, sort),
+        None if not sort else _column(keys, sort),
         bool(params.get("desc")),
-        tuple(dict.fromkeys(_column(names, n) for n in params.getlist("col")[:2000])),
-        tuple(dict.fromkeys(_column(names, n) for n in params.getlist("facet")[:_MOST])),
+        tuple(dict.fromkeys(_column(keys, n) for n in params.getlist("col")[:2000])),
+        tuple(dict.fromkeys(_column(keys, n) for n in params.getlist("facet")[:_MOST])),
         _number(params.get("start"), 0, 1 << 50),
         max(1, _number(params.get("size"), SIZES[0], SIZES[-1])),
     )
 
 
-def _column(names: Sequence[str], name: str) -> int:
-    try:
-        return list(names).index(name)
-    except ValueError:
-        raise UsageError(f"this table has no column {name[:80]!r}") from None
+def _column(keys: Mapping[str, str], name: str) -> int:
+    for known in (list(keys.values()), list(keys)):
+        if name in known:
+            return known.index(name)
+    raise UsageError(f"this table has no column {name[:80]!r}")
 
 
 def _number(text: str | None, default: int, most: int) -> int:

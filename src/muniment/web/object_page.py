@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from muniment.query.export import EXTENSIONS
 from muniment.query.media import HEAD_BYTES, recognise
 from muniment.sql.model import Leaf, Schema, Table
 from muniment.sql.types import Kind
@@ -30,13 +31,6 @@ _TEXTS = {"text/plain", "text/html", "application/xml", "image/svg+xml"}
 _SHOWN_BYTES = 1 << 17  # of a text
 _CHUNK = 1 << 18
 _SANDBOX = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-_EXTENSIONS = {
-    "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp",
-    "image/bmp": "bmp", "image/svg+xml": "svg", "image/tiff": "tif", "application/pdf": "pdf",
-    "text/plain": "txt", "text/html": "html", "application/xml": "xml", "application/zip": "zip",
-    "audio/ogg": "ogg", "audio/flac": "flac", "audio/mpeg": "mp3", "audio/wav": "wav",
-    "audio/mp4": "m4a", "video/webm": "webm", "video/mp4": "mp4", "application/rtf": "rtf",
-}  # fmt: skip
 
 
 def object_page(request: Request) -> Page:
@@ -91,7 +85,7 @@ def raw_object(request: Request) -> Response:
     head = stream.read(HEAD_BYTES)
     media = _media(archive, schema, table, column, head)
     inline = shown_as(media) in ("image", "audio", "video", "pdf") and not _asked(request)
-    name = f"{table.folder}-row{row}-column{column + 1}.{_EXTENSIONS.get(media, 'bin')}"
+    name = f"{table.folder}-row{row}-column{column + 1}.{EXTENSIONS.get(media, 'bin')}"
     kind = "inline" if inline else "attachment"
     headers = {
         "Content-Disposition": f'{kind}; filename="{_safe(name)}"',

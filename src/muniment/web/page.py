@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from muniment.web.cells import Cell, size_text
 from muniment.web.words import WORDS
 
-__all__ = ["Page", "render", "wants_json"]
+__all__ = ["Page", "render", "render_file", "text_of", "wants_json"]
 
 
 @dataclass
@@ -47,6 +47,12 @@ def render(request: Request, page: Page) -> Response:
         **page.only_page,
     )
     return HTMLResponse(html.encode("utf-8", "backslashreplace"), page.status)
+
+
+def render_file(template: str, **facts: Any) -> str:
+    """Return a page that stands alone, without a server around it."""
+    text: str = _environment().get_template(template).render(t=text_of, **facts)
+    return text
 
 
 def _json(value: Any) -> Any:

@@ -138,19 +138,22 @@ class OpenArchive:
     def _build(self) -> None:
         self.progress.state = "building"
         command = [sys.executable, "-m", "muniment.web.indexer", str(self.path)]
-        self._builder = subprocess.Popen(
+        with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._builder.stdout is not None
-        for line in self._builder.stdout:
-            with suppress(ValueError):
-                told = json.loads(line)
-                self.progress.table = told.get("table", self.progress.table)
-                self.progress.rows = told.get("rows", self.progress.rows)
-                self.progress.total = told.get("total", self.progress.total)
-                self.progress.error = told.get("error", "")
-        if self._builder.wait():
+        ) as builder:
+            self._builder = builder
+            for line in builder.stdout or ():
+                with suppress(ValueError):
+                    self._told(json.loads(line))
+        if builder.returncode:
             raise NotFound(self.progress.error or "the index could not be built")
+
+    def _told(self, facts: dict[str, Any]) -> None:
+        progress = self.progress
+        progress.table = facts.get("table", progress.table)
+        progress.rows = facts.get("rows", progress.rows)
+        progress.total = facts.get("total", progress.total)
+        progress.error = facts.get("error", "")
 
 
 @dataclass

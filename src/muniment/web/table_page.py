@@ -26,7 +26,7 @@ from muniment.web.filters import (
 )
 from muniment.web.page import Page, text_of
 from muniment.web.site import OpenArchive
-from muniment.web.urls import Urls
+from muniment.web.urls import Urls, slug
 
 __all__ = ["indexed_rows", "place_of", "select_sql", "table_page"]
 
@@ -39,8 +39,7 @@ def table_page(request: Request) -> Page:
     """Rows of a table."""
     archive = open_archive(request)
     schema, table = find_table(request, archive)
-    names = [column.name for column in table.columns]
-    asked = parse_request(request.query_params, names)
+    asked = parse_request(request.query_params, column_keys(table))
     view = _View(archive, schema, table, asked)
     facts = {
         "schema": schema.name,
@@ -64,6 +63,7 @@ class _View:
         self.archive, self.schema, self.table, self.asked = archive, schema, table, asked
         self.urls = Urls(archive)
         self.names = [column.name for column in table.columns]
+        self.keys = list(column_keys(table).values())
         self.shapes = archive.shapes(schema, table)
         self.shown = list(asked.columns) or list(range(len(table.columns)))
         self.index = _index_of(archive, schema, table)
@@ -102,7 +102,7 @@ class _View:
         rows = indexed_rows(
             self.archive, self.schema, self.table, self.index, self.shown, sql, parameters
         )
-        return {"rows": rows, "count": count, **self._pages(count)}
+        return {"rows": rows, "count": count, "waiting": None, **self._pages(count)}
 
     def _first_rows(self) -> dict[str, Any]:
         """The start of the table, as the archive has it."""
@@ -181,7 +181,8 @@ class _View:
     def controls(self) -> dict[str, Any]:
         return {
             "asked": self.asked,
-            "names": self.names,
+            "options": list(zip(self.keys, self.names, strict=True)),
+            "keys_of": self.keys,
             "table_url": self.urls.table(self.schema, self.table),
             "operators": list(OPERATORS),
             "sizes": SIZES,
@@ -193,9 +194,8 @@ class _View:
                 for each in self.asked.filters
             ],
             "suggested": self._suggested(),
-            "focus_url": self.urls.page("diagram", focus=f"{self.schema.name}.{self.table.name}"),
+            "focus_url": self.urls.focus(self.schema, self.table),
             "sql": self._sql(),
-            "waiting": None if self.index else (self.asked.needs_index or None),
         }
 
     def _filter_text(self, each: Filter) -> str:
@@ -226,7 +226,7 @@ class _View:
         )
 
     def _url(self, **changes: Any) -> str:
-        return self.asked.address(self.names, **changes)
+        return self.asked.address(self.keys, **changes)
 
     def _sort_url(self, number: int) -> str:
         down = self.asked.sort == number and not self.asked.descending
@@ -236,6 +236,11 @@ class _View:
         if self.asked.sort != number:
             return "none"
         return "descending" if self.asked.descending else "ascending"
+
+
+def column_keys(table: Table) -> dict[str, str]:
+    """What stands for each column in an address, by the column's name."""
+    return {column.name: slug(column.name, n) for n, column in enumerate(table.columns)}
 
 
 def indexed_rows(

@@ -72,6 +72,15 @@ class Urls:
         """The address of a view ("v"), routine ("r") or type of a schema."""
         return self.page(kind, self._schema(schema), slug(items[number].name, number))
 
+    def focus(self, schema: Schema, table: Table) -> str:
+        """The address of the diagram around a table."""
+        return self.page("diagram", focus=self.focus_name(schema, table))
+
+    def focus_name(self, schema: Schema, table: Table) -> str:
+        """What stands for a table in the address of the diagram."""
+        number = self._archive.table_number(schema, table)
+        return slug(f"{schema.name}.{table.name}", number)
+
     def _schema(self, schema: Schema) -> str:
         return slug(schema.name, _position(self._archive.database.schemas, schema))
 

@@ -158,11 +158,11 @@ def is_missing_database(error: BaseException) -> bool:
 
 def _unreachable(place: str, error: psycopg.Error) -> DatabaseError:
     text = str(error)
-    detail = reason(error).rpartition("failed: ")[2]
+    detail = reason(error).rpartition("failed: ")[2].removeprefix("FATAL:").strip()
     for words, sentence in _REFUSALS:
         if words in text:
             return DatabaseError(sentence.format(place=place, detail=detail))
-    return DatabaseError(f"{place} cannot be opened: {detail}")
+    return DatabaseError(f"{place} cannot be opened: {detail}; check the URL")
 
 
 def reason(error: BaseException) -> str:

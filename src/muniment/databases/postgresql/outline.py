@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from muniment.databases.postgresql.catalogue import Row
-from muniment.databases.postgresql.connection import Connection, quote, rows
+from muniment.databases.postgresql.connection import Connection, quote, rows, translated
 from muniment.databases.postgresql.originals import identity
 from muniment.sql.model import (
     Column,
@@ -116,7 +116,8 @@ def with_view_tables(database: Database, whole: Database, selection: Selection) 
 
 def result_columns(connection: Connection, relation: str) -> list[Row]:
     """Describe the columns of a query as the catalogue describes those of a table."""
-    cursor = connection.execute(f"SELECT * FROM {relation} LIMIT 0".encode())
+    with translated("the query"):
+        cursor = connection.execute(f"SELECT * FROM {relation} LIMIT 0".encode())
     result = cursor.pgresult
     assert result is not None
     found = []

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from io import BufferedReader, RawIOBase
-from typing import Any, BinaryIO, TypeAlias
+from io import BufferedReader
+from typing import Any, BinaryIO
 
 from muniment.databases import redact
-from muniment.databases.postgresql.cells import CellReader
 from muniment.databases.postgresql.connection import (
     Connection,
     connect,
@@ -24,35 +23,22 @@ from muniment.databases.postgresql.connection import (
     quote,
     quote_text,
     rows,
+    translated,
 )
-from muniment.databases.postgresql.copytext import decode_rows
 from muniment.databases.postgresql.definitions import Relation, read_database
 from muniment.databases.postgresql.misfits import find_misfits
-from muniment.databases.postgresql.types import Plain
+from muniment.databases.postgresql.reading import CHUNK, LargeValue, Part, Reading
 from muniment.errors import DatabaseError, Unfit
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.selection import Selection
-from muniment.sql.types import Kind
 
 __all__ = ["PostgresqlOpener", "PostgresqlSource", "open_source"]
 
 _PAGE = 8192
 _PART_PAGES = 1024
-_CHUNK = 32 << 20  # of a large object; PostgreSQL unpacks the whole value for each
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_TEXTS = ("text", "character varying")
-# Cheaper to spell right by the server than to take rows apart here.
-_SERVED = {
-    "boolean": "{}::text",
-    "timestamp without time zone": "replace({}::text, ' ', 'T')",
-    "timestamp with time zone": "replace(({} AT TIME ZONE 'UTC')::text, ' ', 'T')",
-    "money": "{}::numeric",
-    "escaped": "encode(convert_to({}, 'SQL_ASCII'), 'escape')",
-}
 _RANGES_SINCE = 140000  # earlier versions read the whole table for every range
-
-Part: TypeAlias = tuple[str, int, int | None]  # a stored table, its first page, the page after
 
 
 @contextmanager
@@ -214,7 +200,7 @@ class PostgresqlSource:
     def batches(self, schema: Schema, table: Table, part: Part | None) -> Iterator[Batch]:
         """Yield the rows of a part, some 16 KB at a time."""
         self.describe()
-        reading = _Reading(self._state, schema, table)
+        reading = self._reading(schema, table)
         connection = self._idle.pop() if self._idle else self._open()
         try:
             if reading.relation.custom:
@@ -231,24 +217,29 @@ class PostgresqlSource:
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
         """Open the value behind a REF cell: raw bytes, or text in UTF-8."""
         place, _, number = reference.decode().partition(":")
-        reading = _Reading(self._state, schema, table)
+        reading = self._reading(schema, table)
         if not place.startswith("0("):
             home, row_id = place.split("(")
             sql = reading.value_sql(int(number), int(home), f"({row_id}")
         else:
             sql = f"SELECT lo_get({place[2:-1]}, {{start}}, {{length}}) AS value"
-        return BufferedReader(_Value(partial(self._fetch, sql)))
+        return BufferedReader(LargeValue(partial(self._fetch, sql)))
 
     def _fetch(self, sql: str, start: int) -> bytes:
         connection = self._idle.pop() if self._idle else self._open()
         first = start if "lo_get(" in sql else start + 1
-        question = sql.format(start=first, length=_CHUNK).encode()
-        cursor = connection.cursor(binary=True)
-        found = cursor.execute(question).fetchone()
+        question = sql.format(start=first, length=CHUNK).encode()
+        with translated("a large value"):
+            found = connection.cursor(binary=True).execute(question).fetchone()
         self._idle.append(connection)
         if found is None:
             raise DatabaseError("a large value has vanished while it was read")
         return bytes(found["value"] or b"")
+
+    def _reading(self, schema: Schema, table: Table) -> Reading:
+        state = self._state
+        relation = state.relations[schema.name, table.name]
+        return Reading(schema, table, relation, state.selection, state.inline_limit, state.checked)
 
     def misfits(self) -> list[Unfit]:
         """Return every column with values that its type in the archive cannot hold."""
@@ -295,128 +286,3 @@ def _parts(connection: Connection, relation: Relation) -> tuple[Part, ...] | Non
         starts = list(range(0, heap, step))
         parts += [(place, start, min(start + step, heap)) for start in starts]
     return tuple(parts)
-
-
-class _Reading:
-    """How the rows of one table are read."""
-
-    def __init__(self, state: _State, schema: Schema, table: Table) -> None:
-        self.where = f"{schema.name}.{table.name}"
-        self.relation = state.relations[schema.name, table.name]
-        self._names = [column.name for column in table.columns]
-        self._nodes = [fit.node for fit in self.relation.fits]
-        self._order = state.selection.order_of(schema.name, table.name)
-        self._condition = state.selection.where_of(schema.name, table.name)
-        self._limit = state.inline_limit
-        self._checked = state.checked
-        stored = bool(self.relation.leaves)
-        self._large = [
-            k
-            for k, node in enumerate(self._nodes)
-            if isinstance(node, Plain)
-            and (node.base == "large object" or (stored and node.archived.large))
-        ]
-        self._cells = CellReader(self.where, self._names, self._nodes, bool(self._large))
-
-    def batch(self, chunk: bytes) -> Batch:
-        """Return the batch of some COPY text."""
-        if not self._checked:
-            self._cells.check_text(chunk)
-        return self._cells.batch(decode_rows(chunk))
-
-    def sql(self, part: Part | None) -> str:
-        """Return the COPY statement for a part."""
-        listed = ", ".join(map(self._cell, range(len(self._names))))
-        if self._large:
-            listed = f"{self._mark()}, {listed}"
-        source = self.relation.sql
-        if part is not None:
-            place, start, end = part
-            tests = [f"ctid >= '({start},0)'", f"ctid < '({end},0)'"]
-            tests += [f"({self._condition})"] if self._condition else []
-            source = f"ONLY {place} WHERE {' AND '.join(tests)}"
-        order = f" ORDER BY {self._order}" if self._order else ""
-        return f"COPY (SELECT {listed} FROM {source}{order}) TO STDOUT"
-
-    def value_sql(self, k: int, home: int, row_id: str) -> str:
-        """Return a query for a piece of a large value; the place of the piece is to be put in."""
-        place = next(place for place, oid in self.relation.leaves if oid == home)
-        value = quote(self._names[k])
-        if not self._is_binary(k):
-            value = f"convert_to({self._text(k)}, 'UTF8')"
-        value = f"substring({value} FROM {{start}} FOR {{length}})"
-        braces = place.replace("{", "{{").replace("}", "}}")
-        return f"SELECT {value} AS value FROM ONLY {braces} WHERE ctid = '{row_id}'"
-
-    def _is_binary(self, k: int) -> bool:
-        node = self._nodes[k]
-        return isinstance(node, Plain) and node.archived.kind is Kind.BINARY
-
-    def _text(self, k: int) -> str:
-        """A value's text as COPY writes it; a cast would cut the padding of character(n)."""
-        name = quote(self._names[k])
-        node = self._nodes[k]
-        return name if isinstance(node, Plain) and node.base in _TEXTS else f"concat({name})"
-
-    def _too_long(self, k: int) -> str:
-        name, limit = quote(self._names[k]), self._limit
-        node = self._nodes[k]
-        if isinstance(node, Plain) and node.base == "large object":
-            return f"length(lo_get({name}, 0, {limit + 1})) > {limit}"
-        if self._is_binary(k):
-            return f"octet_length({name}) > {limit}"
-        # In bytes it costs nothing; the characters of the few that are left have to be counted.
-        text = self._text(k)
-        return f"octet_length({text}) > {limit} AND char_length({text}) > {limit}"
-
-    def _mark(self) -> str:
-        """SQL for the place of a row and its large columns, empty if it has none."""
-        tests = {k: self._too_long(k) for k in self._large}
-        numbers = []
-        for k, test in tests.items():
-            node = self._nodes[k]
-            number = f"'|{k}'"
-            if isinstance(node, Plain) and node.base == "large object":
-                number = f"concat('|{k}=0(', {quote(self._names[k])}, ')')"
-            numbers.append(f"CASE WHEN {test} THEN {number} END")
-        place = "concat(tableoid, ctid)" if self.relation.leaves else "'0'"
-        some = " OR ".join(f"({test})" for test in tests.values())
-        return f"CASE WHEN {some} THEN concat({place}, {', '.join(numbers)}) ELSE '' END"
-
-    def _cell(self, k: int) -> str:
-        name, node = quote(self._names[k]), self._nodes[k]
-        value = name
-        if isinstance(node, Plain):
-            if node.base in _SERVED:
-                value = _SERVED[node.base].format(name)
-            elif node.base == "large object":
-                value = f"CASE WHEN {name} <> 0 THEN lo_get({name}) END"
-        return (
-            f"CASE WHEN {self._too_long(k)} THEN NULL ELSE {value} END"
-            if k in self._large
-            else value
-        )
-
-
-class _Value(RawIOBase):
-    """A large value as a stream, fetched piece by piece."""
-
-    def __init__(self, fetch: Any) -> None:
-        self._fetch = fetch
-        self._start = 0
-        self._held = b""
-        self._at = 0
-        self._last = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self._at == len(self._held) and not self._last:
-            self._held, self._at = self._fetch(self._start), 0
-            self._start += len(self._held)
-            self._last = len(self._held) < _CHUNK
-        size = min(len(buffer), len(self._held) - self._at)
-        buffer[:size] = self._held[self._at : self._at + size]
-        self._at += size
-        return size

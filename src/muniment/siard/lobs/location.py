@@ -14,7 +14,9 @@ from urllib.parse import quote, unquote
 
 from muniment.errors import LobError
 
-__all__ = ["ALGORITHMS", "Location", "is_absolute", "parse_location", "reference_of", "uri_path"]
+__all__ = [
+    "ALGORITHMS", "Location", "is_absolute", "parse_location", "reference_of", "stated", "uri_path",
+]  # fmt: skip
 
 ALGORITHMS = {"MD5": "md5", "SHA-1": "sha1", "SHA-256": "sha256"}  # digestType to hashlib
 
@@ -36,7 +38,7 @@ class Location:
 
 
 def reference_of(path: tuple[int, ...], attributes: Mapping[str, str]) -> bytes:
-    """Return the reference for a cell with these attributes; see ``is_reference``."""
+    """Return the reference for a cell with these attributes."""
     type_, digest = attributes.get("digestType", ""), attributes.get("digest", "")
     if not digest and "messageDigest" in attributes:  # SIARD 1.0 and 2.0
         type_, digest = _prefixed(attributes["messageDigest"])
@@ -67,6 +69,13 @@ def parse_location(reference: bytes) -> Location:
         digest.strip().lower(),
         unquote(link, errors="surrogateescape"),
     )
+
+
+def stated(reference: bytes) -> tuple[str, int | None]:
+    """Return the file and the length that a reference states, whatever else is wrong with it."""
+    fields = reference.decode("utf-8", "replace").split(_BETWEEN)
+    file, length = (*fields, "", "", "")[1:3]
+    return file, int(length) if length.isascii() and length.isdecimal() else None
 
 
 def _prefixed(text: str) -> tuple[str, str]:

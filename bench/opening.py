@@ -1,0 +1,70 @@
+"""How quickly an archive opens: the first page, the index, and what people ask of it then."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Measure one archive with an empty cache; print the figures as JSON."""
+    path, cache = Path(sys.argv[1]), sys.argv[2]
+    os.environ["MUNIMENT_CACHE"] = cache
+    from starlette.testclient import TestClient  # the visitor, whom nobody waits for
+
+    started = time.perf_counter()
+    from muniment.web.app import create_app
+    from muniment.web.site import OpenArchive, Site
+
+    archive = OpenArchive("shop", path)
+    app = create_app(Site({"shop": archive}))
+    client = TestClient(app)
+    table = "/a/shop/t/main/sale"
+    _get(client, table)
+    figures: dict[str, Any] = {"first page": time.perf_counter() - started}
+    building = time.perf_counter()
+    with client:
+        if not archive.wait(3600):
+            raise SystemExit(archive.progress.error)
+        figures["index"] = time.perf_counter() - building
+        rows = sum(t.rows for t in archive.about.tables) if archive.about else 0
+        figures["rows"] = rows
+        asked = {
+            "filter, sort, page": f"{table}?c=quantity&op=gt&v=40&desc=price",
+            "search all tables": "/a/shop/search?q=zebra+lantern+xx",
+            "count by": f"{table}?facet=status",
+        }
+        for name, address in asked.items():
+            figures[name] = _median(lambda address=address: _get(client, address))
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    figures["memory"] = (own + children) * 1024
+    print(json.dumps(figures))
+
+
+def _get(client: Any, address: str) -> None:
+    answer = client.get(address)
+    if answer.status_code != 200:
+        raise SystemExit(f"{address}: {answer.status_code}")
+
+
+def _median(ask: Callable[[], None]) -> float:
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        ask()
+        times.append(time.perf_counter() - started)
+    return median(times)
+
+
+if __name__ == "__main__":
+    main()

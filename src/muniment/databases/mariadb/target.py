@@ -1,0 +1,405 @@
+"""Restoring into a server: tables, rows by LOAD DATA, then keys, then all that refers to them.
+
+Definitions cannot be rolled back here. What was made is dropped again when the work fails, and
+tables that are replaced wait under another name until all rows are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from pymysql import err
+
+from muniment.databases.mariadb.address import Address, parse_address
+from muniment.databases.mariadb.connection import Session, connect, quote, sentence, translated
+from muniment.databases.mariadb.loading import LoadEncoder, Loader, LoadPiece, NewColumn
+from muniment.databases.mariadb.refill import remake
+from muniment.databases.mariadb.statement import parse_create
+from muniment.databases.mariadb.tables import (
+    NewTable,
+    column_types,
+    foreign_key_sql,
+    orphan_sql,
+    takes_cells,
+)
+from muniment.databases.mariadb.types import native_type, parse_native
+from muniment.errors import DatabaseError, UsageError
+from muniment.sql.leftout import LeftOut, left_out_rights
+from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
+from muniment.sql.original import split_original
+from muniment.sql.stores import OpenLob
+from muniment.sql.translate import NotTranslatable, translated_expression
+
+__all__ = ["MariadbTarget", "create_target"]
+
+_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
+_PROBE = "muniment probe"
+_ASIDE = "muniment_replaced_{}"
+
+
+@contextmanager
+def create_target(url: str, *, replace: bool = False) -> Iterator[MariadbTarget]:
+    """Open a server for writing; what was made is dropped again if the block fails."""
+    address = parse_address(url)
+    server = Address(
+        address.url, None, address.host, address.port, address.socket, address.user,
+        address.password, address.ssl, address.timeout,
+    )  # fmt: skip
+    target = MariadbTarget(connect(server, local_infile=True), address.database, replace)
+    try:
+        yield target
+    except BaseException as error:
+        left = target.undo()
+        if left and isinstance(error, DatabaseError | UsageError):
+            raise type(error)(f"{error}. {left}") from error
+        raise
+    finally:
+        target.close()
+
+
+class MariadbTarget:
+    """A server that takes a database; make it with ``create_target``."""
+
+    def __init__(self, session: Session, database: str | None, replace: bool) -> None:
+        self._session, self._into, self._replace = session, database, replace
+        self.notes: list[str] = []
+        self.left_out: list[LeftOut] = []
+        self._tables: dict[tuple[str, str], NewTable] = {}
+        self._columns: dict[tuple[str, str], tuple[NewColumn, ...]] = {}
+        self._made: list[str] = []  # statements that undo what was made, last first
+        self._aside: list[tuple[str, str]] = []  # replaced tables: their place, where they wait
+        self._views_there: list[str] = []
+        self._local = bool(session.value("SELECT @@local_infile"))
+        self._packet = int(session.value("SELECT @@max_allowed_packet"))
+        if not self._local:
+            self.notes.append(
+                "local_infile is off in the server: rows were inserted, which is slower"
+            )
+
+    def close(self) -> None:
+        self._session.close()
+
+    def define(self, database: Database) -> None:
+        """Make databases, sequences and tables, as yet with no keys but the primary ones."""
+        self._database = database
+        product = (database.database_product or "").partition(" ")[0]
+        self._same = product in ("MariaDB", "MySQL")
+        self._product = product
+        self._places = self._choose_places(database)
+        with translated(self._session.address.url):
+            self._settings()
+            for schema in database.schemas:
+                self._make_room(schema)
+            for schema in database.schemas:
+                remake(self, schema, "SEQUENCE")
+            for schema, table in database.tables():
+                self._define_table(schema, table)
+
+    def encoder(self, schema: Schema, table: Table) -> LoadEncoder:
+        """Return what prepares batches for LOAD DATA; runs in worker processes."""
+        return LoadEncoder(self._columns[schema.name, table.name], self._local)
+
+    def write(
+        self, schema: Schema, table: Table, pieces: Iterable[LoadPiece], open_lob: OpenLob
+    ) -> int:
+        """Load a table's rows; each is stored as it is, or the work stops."""
+        made = self._tables[schema.name, table.name]
+        columns = self._columns[schema.name, table.name]
+        loader = Loader(self._session, made.place, made.where, columns)
+        read = partial(open_lob, schema, table)
+        with translated(made.where):
+            if self._local:
+                return loader.load(pieces, read)
+            return loader.insert(pieces, read, self._packet)
+
+    def finish(self, database: Database) -> None:
+        """Add keys, routines, views, triggers and events."""
+        with translated(self._session.address.url):
+            for _, waiting in self._aside:
+                self.run(f"DROP TABLE {waiting}")
+            for view in self._views_there:
+                self.run(f"DROP VIEW {view}")
+            self._aside = []
+            for made in self._tables.values():
+                self._add_keys(made)
+            for made in self._tables.values():
+                self._add_foreign_keys(made)
+            for made in self._tables.values():
+                self._check_checks(made)
+            self.run(f"SET sql_mode='{_MODE}', foreign_key_checks=1")
+            for kind in ("ROUTINE", "VIEW", "TRIGGER", "EVENT", "DATABASE"):
+                for schema in database.schemas:
+                    remake(self, schema, kind)
+        reason = "passwords are not archived, so nobody is given rights; make users by hand"
+        self.left_out += left_out_rights(database, reason)
+        self._made = []
+
+    def undo(self) -> str:
+        """Remove what was made; return what could not be removed, in words."""
+        if not self._made and not self._aside:
+            return ""
+        session = self._session
+        left = []
+        try:
+            if not session.connection.open:
+                session = self._session = connect(session.address)
+            session.run("SET SESSION foreign_key_checks=0")
+        except (DatabaseError, err.MySQLError, OSError):
+            names = ", ".join(made.where for made in self._tables.values())
+            return f"The server was lost: the tables made so far ({names}) are still there"
+        for statement in reversed(self._made):
+            try:
+                session.run(statement)
+            except (err.MySQLError, OSError) as error:
+                left.append(f"{statement}: {error}")
+        for place, waiting in self._aside:
+            try:
+                session.run(f"RENAME TABLE {waiting} TO {place}")
+            except (err.MySQLError, OSError):
+                left.append(f"{place} waits as {waiting}")
+        self._made, self._aside = [], []
+        return f"This could not be undone: {'; '.join(left)}" if left else ""
+
+    # For those who remake things
+
+    @property
+    def product(self) -> str:
+        """The product the archive came from, if it is one of the two; else nothing."""
+        return self._product if self._same else ""
+
+    @property
+    def database(self) -> Database:
+        return self._database
+
+    @property
+    def session(self) -> Session:
+        return self._session
+
+    def run(self, sql: str) -> None:
+        self._session.run(sql)
+
+    def refusal(self, sql: str) -> str | None:
+        """Run a statement; return why that fails."""
+        try:
+            self._session.run(sql)
+        except err.MySQLError as error:
+            if not self._session.connection.open:
+                raise
+            return sentence(error)
+        return None
+
+    def undo_with(self, statement: str) -> None:
+        """Remember what removes a thing that was made."""
+        self._made.append(statement)
+
+    def use(self, schema: Schema) -> None:
+        """Let names without a database be those of a schema."""
+        self.run(f"USE {quote(self.place(schema.name))}")
+
+    def place(self, schema: str) -> str:
+        """The database of a schema."""
+        return self._places.get(schema, schema)
+
+    # Definitions
+
+    def _choose_places(self, database: Database) -> dict[str, str]:
+        full = [s.name for s in database.schemas if s.tables or s.views or s.routines]
+        if not self._into:
+            return {}
+        if len(full) > 1:
+            raise UsageError(
+                f"the archive has {len(full)} schemas, and each becomes a database of its own: "
+                "leave the database out of the URL, and choose names with --schema-map"
+            )
+        return {schema.name: self._into for schema in database.schemas}
+
+    def _settings(self) -> None:
+        self.run(
+            f"SET SESSION sql_mode='{_MODE}', foreign_key_checks=0,"
+            " max_error_count=65535, time_zone='+00:00'"
+        )
+        for optional in ("check_constraint_checks=0", "system_versioning_insert_history=1"):
+            self.refusal(f"SET SESSION {optional}")
+
+    def _make_room(self, schema: Schema) -> None:
+        """Make a schema's database, and see to what is in its way."""
+        place = self.place(schema.name)
+        rows = self._session.rows(
+            "SELECT TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA=%s",
+            place,
+        )
+        there = {name.lower(): (name, kind) for name, kind in rows}
+        coming = [t.name for t in schema.tables] + [v.name for v in schema.views]
+        clashing = [there[name.lower()] for name in coming if name.lower() in there]
+        if clashing and not self._replace:
+            names = ", ".join(name for name, _ in clashing[:5]) + (
+                " …" if len(clashing) > 5 else ""
+            )
+            raise UsageError(
+                f"the database {place} has {names} already; "
+                "choose another database or add --replace"
+            )
+        exists = self._session.value(
+            "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME=%s", place
+        )
+        if not exists:
+            self.run(f"CREATE DATABASE {quote(place)} CHARACTER SET utf8mb4")
+            self.undo_with(f"DROP DATABASE {quote(place)}")
+        for name, kind in clashing:
+            if kind == "VIEW":
+                self._views_there.append(quote(place, name))
+                continue
+            waiting = quote(place, _ASIDE.format(len(self._aside)))
+            self.run(f"RENAME TABLE {quote(place, name)} TO {waiting}")
+            self._aside.append((quote(place, name), waiting))
+
+    def _define_table(self, schema: Schema, table: Table) -> None:
+        shapes = tuple(shape_of(self._database, schema.name, c) for c in table.columns)
+        product = self._session.product
+        place = quote(self.place(schema.name), table.name)
+        made = self._own_words(schema, table, place, shapes)
+        self.use(schema)
+        reason = self.refusal(made.statement(product)) if made else "there is none"
+        if made is None or reason is not None:
+            types, texts = column_types(self._database, schema, table, product, self._same)
+            if self.product and made is not None:
+                self.notes.append(
+                    f"{schema.name}.{table.name} was made from its description, not from its own "
+                    f"definition: {reason}"
+                )
+            for name in texts:
+                where = f"{schema.name}.{table.name}.{name}"
+                self.notes.append(f"{where} became text: no type of the server holds its values")
+            made = NewTable(schema, table, place, shapes, types)
+            made.defaults = dict(self._defaults(made))
+            made.checks = dict(self._checks(made))
+            self._create_described(made)
+        self.undo_with(f"DROP TABLE IF EXISTS {place}")
+        self._tables[schema.name, table.name] = made
+        self._columns[schema.name, table.name] = self._new_columns(made)
+
+    def _own_words(
+        self, schema: Schema, table: Table, place: str, shapes: tuple[Any, ...]
+    ) -> NewTable | None:
+        """The table's own definition, if it makes just the table that the archive describes."""
+        _, original = split_original(table.description)
+        if not original or not self._same or original.product != self._product:
+            return None
+        parsed = parse_create(original.statements[0])
+        if parsed is None or list(parsed.columns) != [c.name for c in table.columns]:
+            return None
+        types = []
+        for column, shape in zip(table.columns, shapes, strict=True):
+            native = parse_native(column.type_original or "")
+            fits = isinstance(shape, Leaf) and (native is None or takes_cells(native, shape.type))
+            types.append("" if fits else native_type(shape.type, self._session.product.scale))
+        return NewTable(schema, table, place, shapes, tuple(types), parsed)
+
+    def _create_described(self, made: NewTable) -> None:
+        product = self._session.product
+        reason = self.refusal(made.statement(product))
+        if reason is None:
+            return
+        key = made.table.primary_key
+        without = self.refusal(made.statement(product, primary=False)) if key else reason
+        if without is not None or key is None:
+            raise DatabaseError(f"{made.where} cannot be made: {without}")
+        self.left_out.append(LeftOut("primary key", f"of {made.where}", reason))
+
+    def _defaults(self, made: NewTable) -> Iterator[tuple[str, str]]:
+        for column, type_ in zip(made.table.columns, made.types, strict=True):
+            text = column.default_value
+            if not text:
+                continue
+            try:
+                if not self._same:
+                    text = translated_expression(self._database, made.schema, text, "mysql")
+                reason = self._probe(f"{quote(column.name)} {type_} DEFAULT ({text})")
+            except NotTranslatable as error:
+                reason = str(error)
+            if reason is None:
+                yield column.name, text
+            else:
+                name, sql = f"of {made.where}.{column.name}", f"DEFAULT {column.default_value}"
+                self.left_out.append(LeftOut("default", name, reason, sql))
+
+    def _checks(self, made: NewTable) -> Iterator[tuple[str, str]]:
+        columns = [
+            f"{quote(c.name)} {t}" for c, t in zip(made.table.columns, made.types, strict=True)
+        ]
+        for check in made.table.check_constraints:
+            condition = check.condition
+            try:
+                if not self._same:
+                    condition = translated_expression(
+                        self._database, made.schema, condition, "mysql"
+                    )
+                reason = self._probe(", ".join([*columns, f"CHECK ({condition})"]))
+            except NotTranslatable as error:
+                reason = str(error)
+            if reason is None:
+                yield check.name, condition
+            else:
+                name = f"{check.name} of {made.where}"
+                sql = f"CHECK ({check.condition})"
+                self.left_out.append(LeftOut("check constraint", name, reason, sql))
+
+    def _probe(self, body: str) -> str | None:
+        """Return why the server does not take the body of a table that an archive brings."""
+        if parse_create(f"CREATE TABLE `x` ({body}\n) ENGINE=InnoDB") is None:
+            return "it is not a definition alone"
+        reason = self.refusal(f"CREATE TEMPORARY TABLE {quote(_PROBE)} ({body}\n)")
+        if reason is None:
+            self.run(f"DROP TEMPORARY TABLE {quote(_PROBE)}")
+        return reason
+
+    def _new_columns(self, made: NewTable) -> tuple[NewColumn, ...]:
+        """Look at a table that was made: some of its columns may compute their values."""
+        rows = self._session.rows(
+            "SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, EXTRA FROM"
+            " information_schema.COLUMNS WHERE TABLE_SCHEMA=%s AND TABLE_NAME=%s",
+            self.place(made.schema.name),
+            made.table.name,
+        )
+        facts = {name: (type_, charset, extra or "") for name, type_, charset, extra in rows}
+        return made.new_columns(facts)
+
+    # Keys
+
+    def _add_keys(self, made: NewTable) -> None:
+        clauses = made.later()
+        if clauses and self.refusal(f"ALTER TABLE {made.place} {', '.join(clauses)}") is not None:
+            for clause in clauses:
+                if (reason := self.refusal(f"ALTER TABLE {made.place} {clause}")) is not None:
+                    sql = f"ALTER TABLE {made.place} {clause}"
+                    self.left_out.append(LeftOut("key", f"of {made.where}", reason, sql))
+
+    def _add_foreign_keys(self, made: NewTable) -> None:
+        for key in made.table.foreign_keys:
+            parent = quote(self.place(key.referenced_schema), key.referenced_table)
+            sql = f"ALTER TABLE {made.place} {foreign_key_sql(key, parent, made.original)}"
+            try:
+                broken = self._session.rows(orphan_sql(made.place, key, parent))
+            except err.MySQLError as error:
+                reason: str | None = sentence(error)
+            else:
+                reason = f"rows refer to rows that {key.referenced_table} does not have"
+                reason = reason if broken else self.refusal(sql)
+            if reason is not None:
+                name = f"{key.name} of {made.where}"
+                self.left_out.append(LeftOut("foreign key", name, reason, sql))
+
+    def _check_checks(self, made: NewTable) -> None:
+        """Say which checks of another product the rows break as this server reads them."""
+        if self._same:
+            return
+        for name, condition in made.checks.items():
+            sql = f"SELECT 1 FROM {made.place} WHERE NOT ({condition}) LIMIT 1"
+            if self._session.rows(sql):
+                self.notes.append(
+                    f"rows of {made.where} break the check {name} as the server reads it; it is "
+                    "there, and new rows have to meet it"
+                )

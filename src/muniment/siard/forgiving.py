@@ -1,0 +1,95 @@
+"""An archive of which as much is read as there is: for restoring, not for proving.
+
+Large objects that nobody has any more become NULL, and a note says how many. Objects inside complex
+values come with them, since no database takes those apart from their value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muniment.errors import LobMissing
+from muniment.siard.lobs.folders import Root
+from muniment.siard.source import SiardSource
+from muniment.siard.zip import ZipReader
+from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of
+from muniment.sql.model import Schema, Table
+
+__all__ = ["ForgivingSource"]
+
+
+class ForgivingSource(SiardSource):
+    """A SIARD archive that gives what it has."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._missing: dict[str, set[bytes]] = {}  # rows may be read more than once
+        self._told: list[str] = []
+        super().__init__(*arguments)
+
+    @property
+    def notes(self) -> list[str]:
+        """What had to be overlooked, as sentences."""
+        lost = [
+            f"{where}: {len(references)} large objects are missing and became NULL"
+            if len(references) > 1
+            else f"{where}: a large object is missing and became NULL"
+            for where, references in self._missing.items()
+        ]
+        return self._told + lost
+
+    @notes.setter
+    def notes(self, notes: list[str]) -> None:
+        self._told = notes
+
+    def batches(self, schema: Schema, table: Table, part: Any) -> Iterator[Batch]:
+        """Yield the rows of a run."""
+        for batch in super().batches(schema, table, part):
+            yield self._settled(schema, table, batch) if REF in batch.data else batch
+
+    def opener(self) -> Any:
+        """Let workers help only where nothing can be missing: they could not say what was."""
+        database = self.describe()
+        outside = database.lob_folder or any(
+            column.lob_folder for _, table in database.tables() for column in table.columns
+        )
+        return None if outside else _Opener(self.path, self._roots, self._zip)
+
+    def _settled(self, schema: Schema, table: Table, batch: Batch) -> Batch:
+        cells = [
+            self._cell(schema, table, cell) if REF in cell else cell for cell in cells_of(batch)
+        ]
+        rows = zip(*[iter(cells)] * len(table.columns), strict=True)
+        return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
+
+    def _cell(self, schema: Schema, table: Table, cell: bytes, *, inner: bool = False) -> bytes:
+        if cell.startswith(OPEN):
+            parts = (self._cell(schema, table, part, inner=True) for part in parts_of(cell))
+            return OPEN + b"".join(part + ITEM for part in parts) + CLOSE
+        if not cell.startswith(REF):
+            return cell
+        location = self.lobs.location(schema, table, cell[1:])
+        try:
+            self.lobs.find(schema, table, location)
+        except LobMissing:
+            column = table.columns[location.path[0] - 1].name
+            where = f"{schema.name}.{table.name}.{column}"
+            self._missing.setdefault(where, set()).add(cell)
+            return NULL
+        if not inner:
+            return cell
+        with self.open_lob(schema, table, cell[1:]) as stream:
+            value = stream.read()
+        return value if self.lobs.is_text(schema, table, location) else value.hex().upper().encode()
+
+
+@dataclass(frozen=True)
+class _Opener:
+    path: Path
+    roots: tuple[Root, ...]
+    archive: ZipReader
+
+    def __call__(self) -> ForgivingSource:
+        return ForgivingSource(self.path, self.roots, self.archive)

@@ -1,0 +1,379 @@
+"""Primary, candidate and foreign keys, in bounded memory however large the tables are.
+
+Workers take the key columns out of the rows; DuckDB keeps them in a temporary file, groups and
+joins them, and spills to disk where memory does not suffice. Values are brought to one spelling
+first, so that 1 and 1.0, or a text with and without escapes, are the same key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from muniment.normal import FORMS
+from muniment.siard.cells import unescape_cells
+from muniment.sql.batch import CELL
+from muniment.sql.model import Database, ForeignKey, Leaf, Schema, Shape, Table, UniqueKey
+from muniment.sql.types import Kind
+
+__all__ = ["KeyColumns", "KeyStore", "key_columns"]
+
+_MEMORY = "100MB"
+_FIRST = 5
+_FORM = {
+    Kind.DECIMAL: "number",
+    Kind.FLOAT: "float",
+    Kind.TIME: "fraction",
+    Kind.TIMESTAMP: "fraction",
+    Kind.BOOLEAN: "boolean",
+}
+
+
+def key_columns(database: Database, schema: Schema, table: Table) -> list[int]:
+    """Return the columns of a table that any key needs, counted from 1."""
+    names: set[str] = set()
+    for key in (table.primary_key, *table.candidate_keys):
+        names.update(key.columns if key else ())
+    for foreign in table.foreign_keys:
+        names.update(reference.column for reference in foreign.references)
+    for _, other in database.tables():
+        for foreign in other.foreign_keys:
+            if (foreign.referenced_schema, foreign.referenced_table) == (schema.name, table.name):
+                names.update(reference.referenced for reference in foreign.references)
+    return [n for n, column in enumerate(table.columns, 1) if column.name in names]
+
+
+class KeyColumns:
+    """Takes the key columns out of the rows of one table."""
+
+    def __init__(self, numbers: list[int], shapes: tuple[Shape | None, ...]) -> None:
+        # Complex values and large objects are no keys that anybody could compare.
+        self.numbers = [
+            n for n in numbers if isinstance(shape := shapes[n - 1], Leaf) and not shape.type.large
+        ]
+        self._kinds = [shapes[n - 1].type for n in self.numbers]  # type: ignore[union-attr]
+        self._row = self._expression(len(shapes))
+
+    def _expression(self, width: int) -> re.Pattern[bytes]:
+        """Find the key cells of a row that is known to be valid; NULL is told from empty."""
+        cells, skipped = [], b""
+        for n in range(1, width + 1):
+            if n in self.numbers:
+                cells.append(skipped + rb"(<c%d>[^<]*+)?+(?:</c%d>\s*+)?+" % (n, n))
+                skipped = b""
+            else:
+                skipped += rb"(?:<c%d>[^<]*+</c%d>\s*+)?+" % (n, n)
+        return re.compile(rb"<row>\s*+" + b"".join(cells) + (b"()" if len(cells) == 1 else b""))
+
+    def gather(self) -> _Gathered:
+        """Start a run."""
+        return _Gathered(self)
+
+    def plain(self, xml: bytes) -> list[list[bytes | None]]:
+        """Return the key cells of proven rows, by column."""
+        rows = self._row.findall(xml)
+        columns: list[list[bytes | None]] = []
+        for place, n in enumerate(self.numbers):
+            tag = len(b"<c%d>" % n)
+            columns.append([row[place][tag:] if row[place] else None for row in rows])
+        return columns
+
+    def array(self, place: int, cells: list[bytes | None]) -> pa.Array:
+        """Return a key column in one spelling: numbers for integers, bytes for the rest."""
+        type_ = self._kinds[place]
+        if type_.kind is Kind.INTEGER:
+            try:
+                return pa.array(cells, pa.binary()).cast(pa.string()).cast(pa.int64())
+            except pa.ArrowInvalid:
+                return pa.array([_integer(cell) for cell in cells], pa.int64())
+        return pa.array(_normal(cells, type_.kind, type_.name), pa.binary())
+
+    def schema(self) -> list[tuple[str, str]]:
+        """Return the columns as DuckDB declares them."""
+        return [
+            (f"c{n}", "BIGINT" if type_.kind is Kind.INTEGER else "BLOB")
+            for n, type_ in zip(self.numbers, self._kinds, strict=True)
+        ]
+
+
+class _Gathered:
+    """The key cells of one run."""
+
+    def __init__(self, columns: KeyColumns) -> None:
+        self._columns = columns
+        self._chunks: list[list[pa.Array]] = [[] for _ in columns.numbers]
+        self._waiting: list[list[bytes | None]] = [[] for _ in columns.numbers]
+
+    def take_plain(self, xml: bytes) -> None:
+        """Take the cells of proven rows."""
+        if self._columns.numbers:
+            for waiting, cells in zip(self._waiting, self._columns.plain(xml), strict=True):
+                waiting += cells
+
+    def take_cells(self, row: dict[int, Any]) -> None:
+        """Take the cells of one row that was read into elements."""
+        for waiting, n in zip(self._waiting, self._columns.numbers, strict=True):
+            waiting.append(_raw(row.get(n)))
+
+    def skip(self, rows: int) -> None:
+        """Leave out rows that could not be read."""
+        for waiting in self._waiting:
+            waiting += [None] * rows
+
+    def _flush(self) -> None:
+        if self._waiting[0]:
+            self._put(self._waiting)
+            self._waiting = [[] for _ in self._columns.numbers]
+
+    def _put(self, columns: list[list[bytes | None]]) -> None:
+        for place, cells in enumerate(columns):
+            self._chunks[place].append(self._columns.array(place, cells))
+
+    def finish(self) -> bytes:
+        """Return all of them as an Arrow stream."""
+        if not self._columns.numbers:
+            return b""
+        self._flush()
+        if not self._chunks[0]:
+            return b""
+        names = [f"c{n}" for n in self._columns.numbers]
+        table = pa.table(
+            [pa.chunked_array(chunks).combine_chunks() for chunks in self._chunks], names
+        )
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        data: bytes = sink.getvalue().to_pybytes()
+        return data
+
+
+def _raw(cell: Any) -> bytes | None:
+    """A cell's text as it would stand in the file, so that both roads meet."""
+    if cell is None or "file" in cell.attrib:
+        return None
+    text = (cell.text or "").encode("utf-8", "surrogatepass")
+    return text.replace(b"&", b"&amp;").replace(b"<", b"&lt;")
+
+
+def _integer(cell: bytes | None) -> int | None:
+    try:
+        value = int(cell) if cell is not None else None
+    except ValueError:
+        return None
+    return value if value is not None and -(1 << 63) <= value < 1 << 63 else None
+
+
+def _normal(cells: list[bytes | None], kind: Kind, name: str) -> list[bytes | None]:
+    """One spelling for equal values; malformed ones stay as they are."""
+    if kind is Kind.TEXT:
+        joined = CELL.join(cell for cell in cells if cell is not None)
+        if b"&" in joined or b"\\" in joined:
+            cells = [_unescaped(cell) for cell in cells]
+        if name in ("CHAR", "NCHAR"):
+            return [cell and cell.rstrip(b" ") for cell in cells]
+        return cells
+    if kind is Kind.BINARY:
+        return [cell and cell.strip().upper() for cell in cells]
+    form: Callable[[bytes], bytes] = FORMS.get(_FORM.get(kind, ""), bytes)
+    return [None if cell is None else form(cell.strip().removesuffix(b"Z")) for cell in cells]
+
+
+def _unescaped(cell: bytes | None) -> bytes | None:
+    if cell is None:
+        return None
+    try:
+        return unescape_cells(cell)
+    except ValueError:
+        return cell
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCase:
+    """A broken key: one of the first cases, or the number of the others."""
+
+    rule: str
+    where: str
+    message: str
+    count: int
+    severity: str | None
+
+
+class KeyStore:
+    """Keeps the key columns of all tables, and judges the keys."""
+
+    def __init__(self, folder: Path) -> None:
+        import duckdb
+
+        self._db: Any = duckdb.connect(str(folder / "keys.duckdb"))
+        for setting, value in (
+            ("memory_limit", _MEMORY), ("threads", "2"), ("temp_directory", str(folder)),
+            ("preserve_insertion_order", "false"),
+        ):  # fmt: skip
+            self._db.execute(f"SET {setting} = '{value}'")
+        self._tables: dict[tuple[str, str], tuple[str, dict[str, str]]] = {}
+
+    def close(self) -> None:
+        self._db.close()
+
+    def begin(self, schema: Schema, table: Table, columns: KeyColumns) -> None:
+        """Make room for a table's key columns."""
+        if not columns.numbers:
+            return
+        name = f"t{len(self._tables)}"
+        typed = dict(columns.schema())
+        listed = ", ".join(f"{column} {type_}" for column, type_ in typed.items())
+        self._db.execute(f"CREATE TABLE {name} ({listed}, n BIGINT)")
+        self._tables[schema.name, table.name] = name, typed
+
+    def add(self, schema: Schema, table: Table, data: bytes, rows_before: int) -> None:
+        """Take the key columns of a run."""
+        if not data:
+            return
+        name, _ = self._tables[schema.name, table.name]
+        run = pa.ipc.open_stream(data).read_all()
+        numbers = pa.array(range(rows_before + 1, rows_before + run.num_rows + 1), pa.int64())
+        run = run.append_column("n", numbers)
+        self._db.register("run", run)
+        self._db.execute(f"INSERT INTO {name} SELECT * FROM run")
+        self._db.unregister("run")
+
+    def unique(self, schema: Schema, table: Table, key: UniqueKey, kind: str) -> Iterator[KeyCase]:
+        """Yield the values that a key has more than once."""
+        found = self._columns(schema, table, key.columns)
+        if found is None:
+            return
+        name, columns = found
+        listed = ", ".join(columns)
+        filled = " AND ".join(f"{column} IS NOT NULL" for column in columns)
+        grouped = (
+            f"SELECT {listed}, count(*) AS times, min(n) AS first, max(n) AS last FROM {name} "
+            f"WHERE {filled} GROUP BY {listed} HAVING count(*) > 1"
+        )
+        where = f"{schema.name}.{table.name}.{key.name}"
+        yield from self._cases(
+            grouped, len(columns), where,
+            lambda values, times, first, last: (
+                f"{times} rows have the {kind} {values}, the first are {first} and {last}"
+            ),
+        )  # fmt: skip
+
+    def _cases(
+        self,
+        query: str,
+        width: int,
+        where: str,
+        say: Callable[..., str],
+        severity: str | None = None,
+    ) -> Iterator[KeyCase]:
+        total = self._db.execute(f"SELECT count(*) FROM ({query})").fetchone()[0]
+        if not total:
+            return
+        rows = self._db.execute(f"{query} ORDER BY first LIMIT {_FIRST}").fetchall()
+        for number, row in enumerate(rows):
+            message = say(_shown(row[:width]), *row[width:])
+            yield KeyCase("T_6.0-1", where, message, 1, severity)
+            if number == len(rows) - 1 and total > len(rows):
+                yield KeyCase("T_6.0-1", where, message, total - len(rows), severity)
+
+    def foreign(
+        self, schema: Schema, table: Table, key: ForeignKey, target: tuple[Schema, Table]
+    ) -> Iterator[KeyCase]:
+        """Yield the rows that refer to nothing."""
+        ours = self._columns(schema, table, [r.column for r in key.references])
+        theirs = self._columns(*target, [r.referenced for r in key.references])
+        if ours is None or theirs is None:
+            return
+        pairs = list(zip(self._texts(ours), self._texts(theirs), strict=True))
+        where = f"{schema.name}.{table.name}.{key.name}"
+        full = " AND ".join(f"c.{column} IS NOT NULL" for column in ours[1])
+        listed = ", ".join(f"c.{column}" for column in ours[1])
+        goal = f"{key.referenced_schema}.{key.referenced_table}"
+        # Without a collation nobody knows whether case and trailing spaces count: a row that only
+        # they keep from its parent is told apart.
+        exact, folded = (" AND ".join(same(a, b) for a, b in pairs) for same in (_equal, _alike))
+        columns = f"{listed}, 1 AS times, c.n AS first, c.n AS last"
+        strict = f"SELECT c.* FROM {ours[0]} c ANTI JOIN {theirs[0]} p ON {exact} WHERE {full}"
+        if self._db.execute(f"SELECT count(*) FROM ({strict})").fetchone()[0]:
+            self._db.execute(f"CREATE OR REPLACE TEMP TABLE orphan AS {strict}")
+            for join, why, severity in (
+                ("ANTI", "", None),
+                ("SEMI", ", but for case or trailing spaces", "warning"),
+            ):
+                query = f"SELECT {columns} FROM orphan c {join} JOIN {theirs[0]} p ON {folded}"
+                yield from self._cases(
+                    query, len(pairs), where,
+                    lambda values, _times, first, _last, why=why: (
+                        f"row {first} refers to {values}, which {goal} does not have{why}"
+                    ),
+                    severity,
+                )  # fmt: skip
+        if len(pairs) > 1 and key.match_type in ("FULL", "PARTIAL"):
+            yield from self._partly_null(key, ours, theirs, pairs, where, listed)
+
+    def _partly_null(
+        self, key: ForeignKey, ours: Any, theirs: Any, pairs: Any, where: str, listed: str
+    ) -> Iterator[KeyCase]:
+        """MATCH FULL allows no row of which only a part is NULL; PARTIAL compares the rest."""
+        some = " OR ".join(f"c.{column} IS NULL" for column in ours[1])
+        not_all = " OR ".join(f"c.{column} IS NOT NULL" for column in ours[1])
+        query = (
+            f"SELECT {listed}, 1 AS times, c.n AS first, c.n AS last FROM {ours[0]} c "
+            f"WHERE ({some}) AND ({not_all})"
+        )
+        if key.match_type == "PARTIAL":
+            rest = " AND ".join(f"(c.{a[0]} IS NULL OR {_equal(a, b)})" for a, b in pairs)
+            query += f" AND NOT EXISTS (SELECT 1 FROM {theirs[0]} p WHERE {rest})"
+        yield from self._cases(
+            query, len(pairs), where,
+            lambda values, _times, first, _last: (
+                f"row {first} refers to {values}, which MATCH {key.match_type} does not allow"
+            ),
+        )  # fmt: skip
+
+    def _texts(self, found: tuple[str, list[str]]) -> list[tuple[str, str]]:
+        types = next(typed for name, typed in self._tables.values() if name == found[0])
+        return [(column, types[column]) for column in found[1]]
+
+    def _columns(self, schema: Schema, table: Table, names: Any) -> tuple[str, list[str]] | None:
+        """The stored columns of a key; None if one of them is not there or is no key column."""
+        stored = self._tables.get((schema.name, table.name))
+        if stored is None:
+            return None
+        numbers = {column.name: n for n, column in enumerate(table.columns, 1)}
+        columns = [f"c{numbers[name]}" for name in names if name in numbers]
+        if len(columns) != len(names) or not set(columns) <= stored[1].keys():
+            return None
+        return stored[0], columns
+
+
+def _equal(ours: tuple[str, str], theirs: tuple[str, str]) -> str:
+    if ours[1] == theirs[1]:
+        return f"c.{ours[0]} = p.{theirs[0]}"
+    return f"{_of('c', ours)} = {_of('p', theirs)}"
+
+
+def _alike(ours: tuple[str, str], theirs: tuple[str, str]) -> str:
+    """Whether two values are the same but for case and trailing spaces."""
+    if "BIGINT" in (ours[1], theirs[1]):
+        return _equal(ours, theirs)
+    a, b = (f"lower(rtrim(CAST({side} AS VARCHAR)))" for side in (f"c.{ours[0]}", f"p.{theirs[0]}"))
+    return f"{a} = {b}"
+
+
+def _of(side: str, column: tuple[str, str]) -> str:
+    """A column as bytes, whatever it is stored as."""
+    name, type_ = column
+    return f"{side}.{name}" if type_ == "BLOB" else f"CAST(CAST({side}.{name} AS VARCHAR) AS BLOB)"
+
+
+def _shown(values: tuple[Any, ...]) -> str:
+    texts = [
+        value[:60].decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+        for value in values
+    ]
+    return ", ".join("NULL" if text == "None" else repr(text) for text in texts)

@@ -1,0 +1,380 @@
+"""The pass over all rows: tables in parallel, runs in order, keys at the end."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from muniment.errors import NotFound, SiardError
+from muniment.findings import Severity
+from muniment.siard.lobs.resolving import Resolver
+from muniment.siard.rules.archive import Archive, TableFiles
+from muniment.siard.rules.container import Damaged, check_rest, sound_chunks
+from muniment.siard.rules.folders import surplus
+from muniment.siard.rules.general import check_declaration
+from muniment.siard.rules.keys import KeyColumns, KeyStore, key_columns
+from muniment.siard.rules.lobs import LobChecks
+from muniment.siard.rules.rows import RowChecker, RunReport
+from muniment.siard.rules.runs import Head, Malformed, row_runs
+from muniment.siard.rules.segments import check_layout, check_segments
+from muniment.siard.rules.tablexsd import TableSchema
+from muniment.siard.zip import ZipReader
+from muniment.sql.model import Database, ForeignKey, Schema, Shape, Table, shape_of
+from muniment.sql.stores import Source
+from muniment.workers import Task, default_jobs, start_workers
+
+__all__ = ["Progress", "Scan"]
+
+_BOMB_RATIO, _BOMB_SIZE = 200, 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a validation is; the attributes are those of transfers, for the same bars."""
+
+    schema: str
+    table: str
+    rows: int
+    total_rows: int
+    bytes_written: int  # read, in truth
+
+
+class Scan:
+    """Reads every row of every table once."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        folder: Path,
+        jobs: int,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._archive, self._folder, self._jobs = archive, folder, jobs or default_jobs()
+        self._tell = progress or (lambda _progress: None)
+        self.rows = self.lobs = self._bytes = 0
+        self._counts = [0] * len(archive.tables)
+        self._whole = [False] * len(archive.tables)
+        self._broken = [False] * len(archive.tables)  # not all rows could be read
+        self._used: set[str] = set()
+        self._resolves = True
+        self._read: set[str] = {archive.root + "header/metadata.xml"}
+        self._outside: dict[tuple[int, int], tuple[str, set[int]]] = {}
+
+    def run(self) -> Iterator[None]:
+        """Do it all; between the steps there may be findings."""
+        archive = self._archive
+        if archive.database is not None:
+            self._check_digests(archive.database)
+            yield
+            yield from self._check_rows(archive.database)
+            self._check_outside()
+            if self._resolves and all(self._whole) and not any(self._broken):
+                surplus(archive, self._used)
+        seen = self._read | {archive.root + name for name in self._used}
+        for _ in check_rest(archive, seen):
+            yield
+
+    def _check_digests(self, database: Database) -> None:
+        """The digests of 5.1, over everything before the entry header/."""
+        report, whole = self._archive.report, self._archive.whole
+        for known in database.message_digests:
+            if "header/" not in self._archive.zip:
+                report(
+                    "M_5.1-1", "messageDigest",
+                    "it cannot be checked, since there is no entry header/", Severity.NOTE,
+                )  # fmt: skip
+                continue
+            if known.digest_type not in ("MD5", "SHA-1", "SHA-256"):
+                report("M_5.1-1", "messageDigest", f"its type is {known.digest_type!r}")
+                continue
+            end = self._archive.zip.offset("header/")
+            found, stated = whole.digest(known.digest_type, end), known.digest.strip()
+            if found not in (stated.lower(), _hex_of_base64(stated)):
+                report(
+                    "M_5.1-1", "messageDigest",
+                    f"the content does not match its {known.digest_type} digest: it was changed "
+                    "after it was archived, or packed again",
+                )  # fmt: skip
+        if not database.message_digests:
+            report(
+                "M_5.1-1", "messageDigest", "there is none; keep a digest outside the archive",
+                Severity.NOTE,
+            )  # fmt: skip
+
+    def _check_rows(self, database: Database) -> Iterator[None]:
+        archive = self._archive
+        source = RowSource(archive.path, archive.zip, database, _definitions(archive))
+        self._resolves = source.resolves
+        with ExitStack() as stack:
+            store = KeyStore(self._folder)
+            stack.callback(store.close)
+            for each in archive.tables:
+                store.begin(each.schema, each.table, source.key_columns(each.schema, each.table))
+            workers = stack.enter_context(
+                start_workers(cast(Source, source), self._jobs_for(), lambda: True)
+            )
+            waiting: deque[int | None] = deque()
+            for piece in workers.run(self._tasks(waiting)):
+                number = waiting.popleft()
+                while number is None:  # a table without rows ended
+                    number = waiting.popleft()
+                self._take(number, cast(RunReport, piece), store)
+                yield
+            for number, each in enumerate(archive.tables):
+                self._check_count(number, each)
+            yield
+            yield from self._check_keys(store)
+
+    def _jobs_for(self) -> int:
+        """Small archives are checked sooner than a process starts."""
+        sizes = (self._archive.zip.size(t.xml) for t in self._archive.tables if self._has(t))
+        return self._jobs if sum(sizes) > 1 << 22 else 1
+
+    def _has(self, each: TableFiles) -> bool:
+        return each.xml in self._archive.zip
+
+    def _tasks(self, waiting: deque[int | None]) -> Iterator[Task]:
+        """Yield the runs of all tables; what is wrong with the files themselves is told here."""
+        report = self._archive.report
+        for number, each in enumerate(self._archive.tables):
+            if not self._has(each):
+                continue
+            report.look(
+                "T_6.0-1", "T_6.0-2", "T_6.4-2", "T_6.4-3", "P_4.3-10", "G_3.3-1", "G_3.3-3",
+                "G_3.3-4", "G_3.1-1",
+            )  # fmt: skip
+            try:
+                for part in self._parts(number, each):
+                    waiting.append(number)
+                    yield each.schema, each.table, part, _only
+                self._whole[number] = True
+            except Damaged as error:
+                report("G_4.1-1", each.xml, f"it is damaged: {error}", kind="damaged")
+            except Malformed as error:
+                report(error.rule, each.xml, str(error), kind="malformed")
+            self._read.add(self._archive.root + each.xml)
+
+    def _parts(self, number: int, each: TableFiles) -> Iterator[_Part]:
+        tag = b"<table>"
+        size = 0
+        for run in row_runs(self._counted(each)):
+            if isinstance(run, Head):
+                check_declaration(self._archive, each.xml, run.start)
+                tag = run.tag
+                yield _Part(b"", tag, run.name)
+                continue
+            size += len(run.xml)
+            yield _Part(run.xml, tag)
+            if size > _BOMB_SIZE and self._counts[number] > each.table.rows:
+                packed = self._archive.zip.packed(each.xml)
+                if size > _BOMB_RATIO * max(packed, 1):
+                    raise Damaged("it goes on after its last row, like a bomb; reading stopped")
+
+    def _counted(self, each: TableFiles) -> Iterator[bytes]:
+        for chunk in sound_chunks(self._archive.zip, each.xml):
+            self._bytes += len(chunk)
+            yield chunk
+
+    def _take(self, number: int, piece: RunReport, store: KeyStore) -> None:
+        each, before = self._archive.tables[number], self._counts[number]
+        for (_, _, kind), case in piece.cases.items():
+            column = _column(each, case.column)
+            for row, message in case.first:
+                place = "" if row is None else f", row {before + row}"
+                self._report(case, f"{each.name}{column}{place}", message, kind + each.name)
+            if case.count > len(case.first):
+                rest = case.count - len(case.first)
+                self._report(
+                    case, f"{each.name}{column}", case.first[-1][1], kind + each.name, rest
+                )
+        store.add(each.schema, each.table, piece.keys, before)
+        self._counts[number] += piece.rows
+        self.rows += piece.rows
+        self.lobs += piece.lobs
+        self._used.update(piece.used)
+        self._broken[number] |= piece.broken
+        self._archive.report.look(*piece.looked_at)
+        for at, (file, segments) in piece.outside.items():
+            self._outside.setdefault((number, at), (file, set()))[1].update(segments)
+        table = each.table
+        self._tell(
+            Progress(each.schema.name, table.name, self._counts[number], table.rows, self._bytes)
+        )
+
+    def _report(self, case: Any, where: str, message: str, kind: str, count: int = 1) -> None:
+        severity = Severity(case.severity) if case.severity else None
+        kind = f"{case.column} {kind}"
+        self._archive.report(case.rule, where, message, severity, kind=kind, count=count)
+
+    def _check_count(self, number: int, each: TableFiles) -> None:
+        """P_4.3-10; a file that could not be read to its end has been told already."""
+        counted, report = self._counts[number], self._archive.report
+        if not self._whole[number]:
+            return
+        if counted != each.table.rows:
+            message = f"metadata.xml has {each.table.rows} rows, the file {counted}"
+            report("P_4.3-10", each.name, message)
+        definition = each.definition
+        if definition is not None and (
+            counted < definition.rows_from
+            or (definition.rows_to is not None and counted > definition.rows_to)
+        ):
+            most = definition.rows_to if definition.rows_to is not None else "any number of"
+            message = (
+                f"the schema wants {definition.rows_from} to {most} rows, and {counted} are there"
+            )
+            report("T_6.0-2", each.name, message)
+
+    def _check_keys(self, store: KeyStore) -> Iterator[None]:
+        report = self._archive.report
+        for each in self._archive.tables:
+            schema, table = each.schema, each.table
+            keys = [(table.primary_key, "primary key")] if table.primary_key else []
+            keys += [(key, "candidate key") for key in table.candidate_keys]
+            cases = [store.unique(schema, table, key, kind) for key, kind in keys if key]
+            for foreign in table.foreign_keys:
+                target = self._target(foreign)
+                if target is not None:
+                    cases.append(store.foreign(schema, table, foreign, target))
+            for found in cases:
+                for case in found:
+                    weight = Severity(case.severity) if case.severity else None
+                    kind = f"{case.where} {weight}"
+                    report(case.rule, case.where, case.message, weight, kind=kind, count=case.count)
+                yield
+
+    def _target(self, key: ForeignKey) -> tuple[Schema, Table] | None:
+        """The table that a key refers to, if all of its rows are known."""
+        for number, other in enumerate(self._archive.tables):
+            named = (other.schema.name, other.table.name)
+            if named == (key.referenced_schema, key.referenced_table):
+                known = self._whole[number] and not self._broken[number]
+                return (other.schema, other.table) if known else None
+        return None
+
+    def _check_outside(self) -> None:
+        """Chapters 7 and 8 for the columns that have objects outside."""
+        for (number, column), (file, segments) in self._outside.items():
+            each = self._archive.tables[number]
+            where = f"{each.name}.{each.table.columns[column - 1].name}"
+            folder = each.table.columns[column - 1].lob_folder or ""
+            check_layout(self._archive.report, where, folder, file, column)
+            if segments:
+                check_segments(self._archive.report, where, segments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Rows to be checked, or the head of a file."""
+
+    xml: bytes
+    tag: bytes
+    root: bytes = b""  # the name of the root element, for a head
+
+
+class RowSource:
+    """Checks parts, in this process or in a worker's."""
+
+    def __init__(
+        self,
+        path: Path,
+        archive: ZipReader,
+        database: Database,
+        definitions: dict[tuple[str, str], TableSchema],
+    ) -> None:
+        self._path, self._zip, self._database = path, archive, database
+        self._definitions = definitions
+        self._resolver: Resolver | SiardError
+        try:
+            self._resolver = Resolver(archive, database)
+        except SiardError as error:  # a mapping.txt that makes no sense
+            self._resolver = error
+        self._checkers: dict[tuple[str, str], RowChecker] = {}
+
+    def __enter__(self) -> RowSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    @property
+    def resolves(self) -> bool:
+        """Whether large objects can be looked for at all."""
+        return isinstance(self._resolver, Resolver)
+
+    def opener(self) -> Callable[[], RowSource]:
+        """Return how a worker process opens this."""
+        return _Opener(self._path, self._zip, self._database, self._definitions)
+
+    def batches(self, schema: Schema, table: Table, part: _Part) -> Iterator[RunReport]:
+        """Yield the one report of a part."""
+        key = (schema.folder, table.folder)
+        if key not in self._checkers:
+            self._checkers[key] = self._checker(schema, table)
+        checker = self._checkers[key]
+        yield checker.head(part.tag) if part.root else checker(part.xml, part.tag)
+
+    def key_columns(self, schema: Schema, table: Table) -> KeyColumns:
+        """Return the columns of a table that its keys, and those of others, need."""
+        numbers = key_columns(self._database, schema, table)
+        return KeyColumns(numbers, self._shapes(schema, table))
+
+    def _checker(self, schema: Schema, table: Table) -> RowChecker:
+        return RowChecker(
+            table,
+            self._shapes(schema, table),
+            self._definitions.get((schema.folder, table.folder)),
+            LobChecks(self._resolver, schema, table),
+            self.key_columns(schema, table),
+        )
+
+    def _shapes(self, schema: Schema, table: Table) -> tuple[Shape | None, ...]:
+        return tuple(self._shape(schema, column) for column in table.columns)
+
+    def _shape(self, schema: Schema, column: Any) -> Shape | None:
+        try:
+            return shape_of(self._database, schema.name, column)
+        except (NotFound, RecursionError):
+            return None  # told by the chapter on metadata
+
+
+@dataclass(frozen=True)
+class _Opener:
+    path: Path
+    archive: ZipReader
+    database: Database
+    definitions: dict[tuple[str, str], TableSchema]
+
+    def __call__(self) -> RowSource:
+        return RowSource(self.path, self.archive, self.database, self.definitions)
+
+
+def _only(reports: Iterable[Any]) -> Any:
+    return next(iter(reports))
+
+
+def _definitions(archive: Archive) -> dict[tuple[str, str], TableSchema]:
+    return {
+        (each.schema.folder, each.table.folder): each.definition
+        for each in archive.tables
+        if each.definition is not None
+    }
+
+
+def _column(each: TableFiles, name: str) -> str:
+    """The column as people call it: the checks on XML know it only as c3."""
+    if name[:1] == "c" and name[1:].isdecimal() and 1 <= int(name[1:]) <= len(each.table.columns):
+        return f".{each.table.columns[int(name[1:]) - 1].name}"
+    return f".{name}" if name else ""
+
+
+def _hex_of_base64(digest: str) -> str:
+    try:
+        return b64decode(digest, validate=True).hex()
+    except ValueError:
+        return ""

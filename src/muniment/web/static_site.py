@@ -1,0 +1,146 @@
+"""An archive as a folder of plain pages that open from disk: no server, no script, no network.
+
+Every table is cut into pages of rows; a first page lists everything. Large objects are files.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from muniment.databases.duckdb.types import quote as sql_quote
+from muniment.errors import MunimentError
+from muniment.query.export import EXTENSIONS, Exported, file_names, new_folder
+from muniment.query.index import IndexTable, Watch
+from muniment.query.session import Archives, Limits, index_catalog, open_archives
+from muniment.siard import open_siard
+from muniment.sql.model import Database, Schema, Table
+from muniment.sql.original import split_original
+from muniment.web.cells import Cell, object_cell, value_cell
+from muniment.web.page import render_file
+from muniment.web.table_page import select_sql
+
+__all__ = ["export_site"]
+
+_NAME = "archive"
+_ROWS = 500  # on a page
+_LONGEST = 2000  # characters of a value on a page
+
+
+def export_site(path: Path, folder: Path, progress: Watch | None = None) -> Exported:
+    """Write an archive as a static site into a new folder."""
+    with (
+        new_folder(folder) as place,
+        open_siard(path) as source,
+        open_archives({_NAME: path}, Limits(seconds=None), progress) as session,
+    ):
+        return _Site(session, source.describe(), place, path.name).write()
+
+
+class _Site:
+    """A static site in the making."""
+
+    def __init__(self, session: Archives, database: Database, folder: Path, file: str) -> None:
+        self._session, self._database, self._folder = session, database, folder
+        self._file = file
+        self._about = session.about[_NAME]
+        self._tables = list(database.tables())
+        self._names = file_names([(t.schema, t.name) for t in self._about.tables])
+        self._notes: list[str] = []
+        self._objects = 0
+
+    def write(self) -> Exported:
+        style = (files("muniment.web") / "static" / "style.css").read_bytes()
+        (self._folder / "style.css").write_bytes(style)
+        written = []
+        for number, (schema, table) in enumerate(self._tables):
+            rows = self._write_table(number, schema, table)
+            written.append((schema.name, table.name, rows, f"{self._names[number]}.html"))
+        self._write_index()
+        return Exported(tuple(written), self._objects, (*self._session.notes, *self._notes))
+
+    def _write_index(self) -> None:
+        tables = [
+            {
+                "schema": schema.name,
+                "name": table.name,
+                "rows": self._about.tables[number].rows,
+                "description": split_original(table.description)[0],
+                "url": f"{quote(self._names[number])}.html",
+            }
+            for number, (schema, table) in enumerate(self._tables)
+        ]
+        text = render_file(
+            "static_index.html", database=self._database, tables=tables, file=self._file,
+            digest=self._about.digest,
+        )  # fmt: skip
+        self._save("index.html", text)
+
+    def _write_table(self, number: int, schema: Schema, table: Table) -> int:
+        index, name = self._about.tables[number], self._names[number]
+        pages = max(1, -(-index.rows // _ROWS))
+        for page in range(pages):
+            rows = list(self._rows(index, number, page * _ROWS))
+            text = render_file(
+                "static_table.html", database=self._database, schema=schema.name, table=table,
+                description=split_original(table.description)[0], rows=rows, page=page,
+                pages=pages, total=index.rows, start=page * _ROWS,
+                previous=self._page_name(name, page - 1) if page else None,
+                next=self._page_name(name, page + 1) if page + 1 < pages else None,
+            )  # fmt: skip
+            self._save(self._page_name(name, page), text)
+        return index.rows
+
+    @staticmethod
+    def _page_name(name: str, page: int) -> str:
+        return f"{name}.html" if page == 0 else f"{name}-{page + 1}.html"
+
+    def _rows(self, index: IndexTable, number: int, start: int) -> Iterator[list[Cell]]:
+        shown = list(range(len(index.columns)))
+        home = f"{sql_quote(index_catalog(_NAME))}.{index.place}"
+        sql = (
+            f"SELECT rowid, {select_sql(index, shown) or 'NULL'} FROM {home}"
+            " WHERE rowid >= ? AND rowid < ? ORDER BY rowid"
+        )
+        for row in self._session.rows(sql, [start, start + _ROWS]):
+            values = iter(row[1:])
+            yield [self._cell(index, number, k, row[0] + 1, values) for k in shown]
+
+    def _cell(
+        self, index: IndexTable, number: int, k: int, row: int, values: Iterator[Any]
+    ) -> Cell:
+        value = next(values)
+        if index.columns[k].large != "binary":
+            return value_cell(value, _LONGEST)
+        size, media = next(values), next(values)
+        if not value:
+            return Cell("null")
+        file = f"lobs/{self._names[number]}/{row}-{k + 1}.{_extension(media)}"
+        target = self._folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            key = f"{_NAME}/{number}/{k + 1}/{row}"
+            with self._session.open_content(key) as source, target.open("xb") as stream:
+                shutil.copyfileobj(source, stream, 1 << 20)
+        except MunimentError as error:
+            target.unlink(missing_ok=True)
+            self._notes.append(str(error))
+            return Cell("text", "(cannot be read)")
+        self._objects += 1
+        cell = object_cell(size, media, quote(file))
+        cell.thumbnail = cell.href if cell.thumbnail else ""
+        return cell
+
+    def _save(self, name: str, text: str) -> None:
+        (self._folder / name).write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
+def _extension(media: str | None) -> str:
+    """What could run when it is opened from disk gets an ending that no browser runs."""
+    if media in ("text/html", "image/svg+xml", "application/xml"):
+        return "txt"
+    return EXTENSIONS.get(media or "", "bin")

@@ -1,0 +1,312 @@
+"""The pages in a real browser: clicked through, looked at, and checked with axe.
+
+Screenshots go to the folder named by MUNIMENT_SHOTS (``make docs`` keeps those of the tour); the
+browser is the distribution's Chromium, and it talks to this machine only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+
+from muniment.web.app import create_app
+from muniment.web.site import OpenArchive, Site
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--no-sandbox", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run", "--disable-quic", "--disable-gpu",
+]  # fmt: skip
+pytestmark = [
+    pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed"),
+    # The browser's driver leaves its pipes to the garbage collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+SHOTS = os.environ.get("MUNIMENT_SHOTS")
+
+
+@pytest.fixture(scope="module")
+def address(site: Site) -> Iterator[str]:
+    """A server of its own for the browser."""
+    archives = {name: OpenArchive(name, a.path) for name, a in site.archives.items()}
+    served = Site(archives)
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    config = uvicorn.Config(create_app(served), log_level="warning", lifespan="on")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.05)
+        for archive in archives.values():
+            assert archive.wait(120)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+class Visitor:
+    """A tab that remembers what went wrong in it."""
+
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
+        size = options.pop("viewport", {"width": 1280, "height": 860})
+        self.context = browser.new_context(viewport=size, **options)
+        self.page = self.context.new_page()
+        self.address = address
+        self.complaints: list[str] = []
+        self.elsewhere: list[str] = []
+        self.page.on("console", self._listen)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", self._watch)
+
+    def _listen(self, message: Any) -> None:
+        if message.type == "error" and "status of 4" not in message.text:
+            self.complaints.append(message.text)
+
+    def _watch(self, request: Any) -> None:
+        if not request.url.startswith((self.address, "data:", "blob:", "chrome-extension:")):
+            self.elsewhere.append(request.url)
+
+    def open(self, path: str) -> Any:
+        self.page.goto(self.address + path, wait_until="load")
+        return self.page
+
+    def shoot(self, name: str) -> None:
+        if SHOTS:
+            folder = Path(SHOTS)
+            folder.mkdir(parents=True, exist_ok=True)
+            self.page.screenshot(path=str(folder / f"{name}.png"))
+
+    def is_owned(self) -> bool:
+        return bool(self.page.evaluate("'owned' in document.documentElement.dataset"))
+
+
+@pytest.fixture
+def visitor(browser: Any, address: str) -> Iterator[Visitor]:
+    visitor = Visitor(browser, address)
+    yield visitor
+    visitor.context.close()
+    assert visitor.complaints == []
+    assert visitor.elsewhere == []
+
+
+def wait_until(page: Any, condition: str) -> None:
+    """Wait for a condition; the pages' own policy forbids the browser's way to do that."""
+    for _ in range(150):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"not in time: {condition}")
+
+
+PAGES = {
+    "archive": "/a/trees",
+    "schema": "/a/trees/s/main",
+    "table": "/a/trees/t/main/tree?c=height_m&op=gt&v=10&desc=planted_on&facet=protected",
+    "photos": "/a/trees/t/main/photo",
+    "row": "/a/trees/t/main/tree/2",
+    "object": "/a/trees/t/main/photo/3/image",
+    "text": "/a/trees/t/main/report/1/body",
+    "pdf": "/a/trees/t/main/permit/1/document",
+    "diagram": "/a/trees/diagram",
+    "diagram-focus": "/a/trees/diagram?focus=main.tree",
+    "search": "/a/trees/search?q=Linden",
+    "sql": "/a/trees/sql?sql=SELECT+kind,+count(*)+AS+n+FROM+work_order+GROUP+BY+kind+ORDER+BY+n",
+    "view": "/a/trees/v/main/tree_overview",
+    "people": "/a/trees/people",
+    "missing": "/a/trees/t/main/nothing",
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(browser: Any, address: str, scheme: str) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    visitor = Visitor(browser, address, color_scheme=scheme, bypass_csp=True)
+    faults = []
+    for name, path in PAGES.items():
+        page = visitor.open(path)
+        results = Axe().run(
+            page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+        )
+        for fault in results.response["violations"]:
+            where = [node["html"][:120] for node in fault["nodes"][:2]]
+            faults.append((name, fault["impact"], fault["id"], where))
+        if scheme == "dark":
+            visitor.shoot(f"dark-{name}")
+    visitor.context.close()
+    assert [fault for fault in faults if fault[1] in ("serious", "critical")] == []
+
+
+def test_a_visitor_clicks_through_the_archive(visitor: Visitor) -> None:
+    page = visitor.open("/")
+    page.wait_for_selector("h1")
+    visitor.open("/a/trees")
+    visitor.shoot("archive")
+    page.get_by_role("link", name="tree", exact=True).click()
+    assert page.inner_text("h1").endswith("tree")
+    page.get_by_role("link", name="height_m").click()
+    assert page.locator("th[aria-sort=ascending]").count() == 1
+    page.get_by_role("link", name="protected", exact=True).first.click()
+    assert page.locator(".facets li a").first.is_visible()
+    page.get_by_text("Filters", exact=True).click()
+    page.locator("[data-new-filter] select[name=c]").select_option("height_m")
+    page.locator("select[name=op]").first.select_option("gt")
+    page.locator("input[name=v]").first.fill("10")
+    page.get_by_role("button", name="Apply").click()
+    assert "of 590 rows" in page.inner_text(".count").replace("\u202f", "")
+    visitor.shoot("table")
+    address = page.url
+    page.locator("tbody .rownum a").first.click()
+    visitor.shoot("row")
+    page.get_by_role("link", name="Prunus").or_(page.locator("#to ~ ul a")).first.click()
+    assert page.locator("dl.record").is_visible()
+    page.goto(address)
+    assert "of 590 rows" in page.inner_text(".count").replace("\u202f", "")
+    visitor.open(PAGES["photos"])
+    wait_until(page, "[...document.images].slice(0, 5).every(i => i.complete && i.naturalWidth)")
+    visitor.shoot("photos")
+    page.locator("td.object a").nth(2).click()
+    assert page.locator(".stage img").evaluate("image => image.naturalWidth") > 0
+    visitor.shoot("object")
+    page.get_by_role("link", name="Diagram").click()
+    assert page.locator(".erd .box").count() == 14
+    visitor.shoot("diagram")
+    page.locator("[data-zoom]").select_option("50")
+    page.get_by_role("link", name="Search", exact=True).click()
+    page.locator("main input[name=q]").fill("Waldkauz")
+    page.locator("main").get_by_role("button", name="Search").click()
+    assert "main.tree" in page.inner_text("main")
+    visitor.shoot("search")
+    page.get_by_role("link", name="SQL", exact=True).click()
+    page.get_by_role("link", name="Count by a column").click()
+    assert page.locator("table.data tbody tr").count() > 0
+    visitor.shoot("sql")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    assert Path(download.value.path()).read_text(encoding="utf-8").count("\n") > 1
+    page.locator("textarea").fill("SELECT * FROM read_csv('/etc/passwd')")
+    page.locator("textarea").press("Control+Enter")
+    page.wait_for_selector("[role=alert]")
+    assert "disabled" in page.inner_text("[role=alert]")
+
+
+def test_everything_works_without_javascript(browser: Any, address: str) -> None:
+    visitor = Visitor(browser, address, java_script_enabled=False)
+    page = visitor.open("/a/trees/t/main/street")
+    page.get_by_text("Filters", exact=True).click()
+    page.locator("select[name=c]").select_option("name")
+    page.locator("select[name=op]").select_option("contains")
+    page.locator("input[name=v]").fill("linden")
+    page.get_by_role("button", name="Apply").click()
+    assert "1 to 2 of 2 rows" in page.inner_text(".count")
+    page.locator(".rownum a").first.click()
+    assert page.locator("dl.record").is_visible()
+    page.get_by_role("link", name="SQL", exact=True).click()
+    page.locator("textarea").fill("SELECT 6 * 7 AS answer")
+    page.get_by_role("button", name="Run").click()
+    assert page.inner_text("td.number") == "42"
+    visitor.context.close()
+
+
+@pytest.mark.parametrize("path", [*PAGES.values(), "/a/evil/t/s/~0", "/a/evil/t/s/~2", "/a/evil"])
+def test_a_phone_scrolls_in_one_direction(browser: Any, address: str, path: str) -> None:
+    visitor = Visitor(browser, address, viewport={"width": 390, "height": 780})
+    page = visitor.open(path)
+    width = page.evaluate("document.documentElement.scrollWidth")
+    name = next((name for name, other in PAGES.items() if other == path), "evil")
+    visitor.shoot(f"phone-{name}")
+    visitor.context.close()
+    assert width <= 390
+
+
+def test_the_keyboard_reaches_the_content(visitor: Visitor) -> None:
+    page = visitor.open("/a/trees/t/main/tree")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "content"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/a/evil", "/a/evil/s/s", "/a/evil/t/s/~0", "/a/evil/t/s/~0/1", "/a/evil/t/s/~0/1/file",
+     "/a/evil/t/s/~0/2/file", "/a/evil/t/s/~0/1/text", "/a/evil/v/s/~0", "/a/evil/r/s/~0",
+     "/a/evil/people", "/a/evil/diagram", "/a/evil/search?q=script", "/a/evil/t/s/~2"],
+)  # fmt: skip
+def test_nothing_in_a_hostile_archive_runs(browser: Any, address: str, path: str) -> None:
+    visitor = Visitor(browser, address)
+    page = visitor.open(path)
+    for element in page.locator("td, dd, text").all()[:12]:
+        if element.is_visible():
+            element.hover(timeout=2000, force=True)
+    assert not visitor.is_owned()
+    assert visitor.elsewhere == []
+    visitor.context.close()
+
+
+def test_an_svg_that_is_opened_by_itself_runs_nothing(browser: Any, address: str) -> None:
+    visitor = Visitor(browser, address)
+    page = visitor.open("/a/evil/t/s/~0/1/file/raw")
+    assert page.evaluate("document.documentElement.nodeName") == "svg"
+    assert not page.evaluate("'owned' in document.documentElement.dataset")
+    visitor.context.close()
+
+
+def test_the_static_site_opens_from_disk(browser: Any, sample: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "muniment", "export", str(sample), str(tmp_path / "site")]
+    subprocess.run([*command, "--format", "html"], check=True, capture_output=True)
+    visitor = Visitor(browser, "file://")
+    page = visitor.open(f"{tmp_path}/site/index.html")
+    page.get_by_role("link", name="photo", exact=True).click()
+    wait_until(page, "document.images.length > 5 && document.images[0].naturalWidth")
+    assert page.evaluate("getComputedStyle(document.body).margin") == "0px"
+    visitor.shoot("static")
+    visitor.context.close()
+    assert visitor.complaints == []
+    assert visitor.elsewhere == []
+
+
+@pytest.mark.samples
+def test_archives_of_other_makers_can_be_looked_at(browser: Any, samples: Path) -> None:
+    from starlette.testclient import TestClient
+
+    names = ("siard2sql__data_sakila", "SiardCmd__testfiles_siardarchives_sfdboe",
+             "SiardCmd__testfiles_siardarchives_dvd_rental")  # fmt: skip
+    found = [samples / "siard" / "main" / f"{name}.siard" for name in names]
+    site = Site({f"a{n}": OpenArchive(f"a{n}", path) for n, path in enumerate(found)})
+    with TestClient(create_app(site)) as client:
+        for archive in site.archives.values():
+            assert archive.wait(120), archive.progress
+            pages = client.get(f"/a/{archive.name}?format=json").json()
+            for schema in pages["schemas"]:
+                for thing in (*schema["tables"], *schema["views"], *schema["routines"]):
+                    answer = client.get(thing["url"])
+                    assert answer.status_code == 200, thing["url"]
+            for path in ("diagram", "people", "search?q=a", "sql"):
+                assert client.get(f"/a/{archive.name}/{path}").status_code == 200
