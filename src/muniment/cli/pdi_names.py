@@ -249,8 +249,15 @@ def _json_or_text(text: str) -> Any:
 @click.option("--law", default="", help="The legal basis.")
 @click.option("--by", required=True, metavar="WHO")
 @names_option
-def withdraw(name: str, reason: str, law: str, by: str, folder: Path) -> None:
+@json_option
+def withdraw(name: str, reason: str, law: str, by: str, folder: Path, as_json: bool) -> None:
     """Put up a tombstone: the document is no longer shown, its name and history stay."""
+    from muniment.cli.report import print_json
+
     with open_names(folder) as names:
         names.withdraw(name, reason, by, law)
-        click.echo(f"withdrawn: {names.read(name)}")
+        found = names.resolve(name)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        click.echo(f"withdrawn: {found.asked}")
