@@ -115,7 +115,7 @@ def test_stored_archives_of_one_batch_are_queried_in_place(
         (["get", "s", "urn:no"], 1),
         (["versions", "s", "urn:no"], 1),
         (["init", "s"], 2),
-        (["init", "t", "--series", "no series"], 3),
+        (["init", "t", "--series", "no series"], 2),
         (["init", "t", "--format", "zip"], 2),
         (["import", "s", "a.txt"], 2),
         (["import", "s", "folder"], 2),

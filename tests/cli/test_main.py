@@ -52,7 +52,7 @@ def test_muniment_alone_shows_its_help(run: Run) -> None:
 
 
 # These print a document, or serve one.
-DOCUMENTS = {"browse", "registry export", "registry template"}
+DOCUMENTS = {"browse", "registry export", "registry template", "store cdxj"}
 
 
 def leaves() -> dict[str, click.Command]:

@@ -37,11 +37,11 @@ from muniment.cli.store import store
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.cli.urn import urn
 from muniment.cli.validate import validate
-from muniment.errors import MunimentError, NotFound, UsageError
+from muniment.errors import MunimentError, UsageError
 
 __all__ = ["cli", "main"]
 
-_NO, _WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 1, 2, 3, 130, 143
+_WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 2, 3, 130, 143
 
 
 class _Terminated(BaseException):
@@ -128,8 +128,6 @@ def _explain(error: BaseException) -> int:
             return _say(error.format_message(), _FAILED)
         case UsageError():
             return _say(_with_advice(str(error), error), _WRONG_USAGE)
-        case NotFound():
-            return _say(str(error), _NO)
         case MunimentError():
             return _say(_with_advice(str(error), error), _FAILED)
         case OSError():

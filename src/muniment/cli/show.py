@@ -70,7 +70,7 @@ def show_archive(
     from muniment.cli.report import print_notes
     from muniment.siard import open_siard
 
-    shown: Any = label or file
+    shown: Any = label or file  # what lies in a store is shown by its name there
     with open_siard(file, roots_of(lob_root)) as source:
         database = source.describe()
         print_notes(source.notes)
@@ -108,14 +108,13 @@ def _not_found(file: Path, database: Database, name: str) -> str:
 # The overview
 
 
-def _print_overview(file: Path, version: str, database: Database) -> None:
+def _print_overview(file: Path | str, version: str, database: Database) -> None:
     from muniment.cli.report import print_table
-    from muniment.siard.volumes import volume_paths
 
     tables = list(database.tables())
     rows = sum(table.rows for _, table in tables)
     facts = f"SIARD {version}, {count(len(tables), 'table')}, {count(rows, 'row')}"
-    facts += f", {size(sum(part.stat().st_size for part in volume_paths(file)))}"
+    facts += f", {size(_size(file))}" if isinstance(file, Path) else ""
     click.echo(safe(f"{file}: {facts}"))
     _print_facts(database)
     click.echo()
@@ -136,6 +135,12 @@ def _print_overview(file: Path, version: str, database: Database) -> None:
         for view in schema.views:
             text = f"view {schema.name}.{view.name}  {_first_line(view.description)}"
             click.echo(cut(safe(text.rstrip()), _LONGEST_FACT))
+
+
+def _size(file: Path) -> int:
+    from muniment.siard.volumes import volume_paths
+
+    return sum(part.stat().st_size for part in volume_paths(file))
 
 
 def _first_line(text: str | None) -> str:

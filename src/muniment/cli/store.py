@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muniment.cli.naming import NamesGroup
 from muniment.cli.options import examples, json_option
 from muniment.cli.store_care import convert, reindex, trust, verify
 from muniment.cli.store_move import cdxj, export, import_
@@ -24,11 +25,12 @@ STORE = click.argument("store", type=click.Path(path_type=Path), metavar="STORE"
 
 
 @click.group(
+    cls=NamesGroup,
     epilog=examples(
         "muniment store init archive --series db.example.ch",
         "muniment store add archive trees.siard --content-id urn:example:trees",
         "muniment store versions archive urn:example:trees",
-    )
+    ),
 )
 def store() -> None:
     """Keep archives and files in a write-once store, and prove that they are unchanged.
@@ -75,12 +77,16 @@ def init(
 @store.command("place", epilog=examples("muniment store place archive /disk2/archive"))
 @STORE
 @click.argument("folder", type=click.Path(path_type=Path))
-def place(store: Path, folder: Path) -> None:
+@json_option
+def place(store: Path, folder: Path, as_json: bool) -> None:
     """Let a store spread over another folder, which must be empty."""
     from muniment.repository import Store
 
     with Store(store) as opened:
         opened.add_place(folder)
+        if as_json:
+            _json({"store": str(store), "places": [str(each.root) for each in opened.places]})
+            return
         click.echo(f"{safe(str(store))}: {count(len(opened.places), 'place')}")
 
 

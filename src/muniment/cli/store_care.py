@@ -88,7 +88,8 @@ def _share(text: str) -> float:
 @click.command(epilog=examples("muniment store trust archive certificate.pem"))
 @_STORE
 @click.argument("certificate", type=click.Path(path_type=Path))
-def trust(store: Path, certificate: Path) -> None:
+@json_option
+def trust(store: Path, certificate: Path, as_json: bool) -> None:
     """Trust the signatures made with a key, by its certificate; imported ones need this."""
     from muniment.repository import Store
     from muniment.repository.verify import trust_certificate
@@ -97,6 +98,11 @@ def trust(store: Path, certificate: Path) -> None:
         raise UsageError(f"there is no file {certificate}")
     with Store(store) as opened:
         name = trust_certificate(opened, certificate.read_bytes())
+    if as_json:
+        from muniment.cli.report import print_json
+
+        print_json({"store": str(store), "sha256": name})
+        return
     click.echo(f"{safe(str(store))}: trusts {name}")
 
 
@@ -127,7 +133,8 @@ def reindex(store: Path, as_json: bool) -> None:
 @click.command(epilog=examples("muniment store convert crawl.arc.gz crawl.warc.gz"))
 @click.argument("source", type=click.Path(path_type=Path), metavar="IN")
 @click.argument("target", type=click.Path(path_type=Path), metavar="OUT")
-def convert(source: Path, target: Path) -> None:
+@json_option
+def convert(source: Path, target: Path, as_json: bool) -> None:
     """Convert an ARC file to WARC, or between plain and compressed, by the name of OUT."""
     from muniment.arc.convert import convert_arc
     from muniment.arc.formats import FORMATS
@@ -142,4 +149,9 @@ def convert(source: Path, target: Path) -> None:
         raise UsageError(f"{target} ends in none of {', '.join(f'.{name}' for name in FORMATS)}")
     with source.open("rb") as stream, new_file(target) as made:
         done = convert_arc(stream, source.name, made, target.name, forms[-1], now(), SOFTWARE)
+    if as_json:
+        from muniment.cli.report import print_json
+
+        print_json({"file": str(target), "records": done})
+        return
     click.echo(safe(f"{target}: {count(done, 'record')}"))
