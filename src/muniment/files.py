@@ -36,20 +36,32 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     """Open a new file that appears at ``path``, synced to disk, only if the block succeeds."""
     refuse_existing(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # Ctrl-C may come while the file is being made: it is already ours then.
     try:
-        stream = partial.open("xb")
-    except PermissionError as error:
-        raise PermissionError(error.errno, error.strerror, str(path)) from error
-    try:
-        with stream:
+        with _open_new(partial, path) as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
         refuse_existing(path)  # somebody may have been quicker
         settle(partial, path)
+    except _Taken:
+        raise
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+class _Taken(FileExistsError):
+    """There is a file of the name under which a new one was to grow."""
+
+
+def _open_new(partial: Path, path: Path) -> BinaryIO:
+    try:
+        return partial.open("xb")
+    except FileExistsError as error:
+        raise _Taken(error.errno, error.strerror, str(partial)) from error
+    except PermissionError as error:
+        raise PermissionError(error.errno, error.strerror, str(path)) from error
 
 
 def settle(partial: Path, path: Path) -> None:
