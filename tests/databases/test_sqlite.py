@@ -11,7 +11,7 @@ from muniment.databases.sqlite import SqliteSource
 from muniment.databases.sqlite_types import declared_type, sqlite_type
 from muniment.errors import DamagedSource, DatabaseError, Unfit, UsageError
 from muniment.siard import open_siard
-from muniment.sql.batch import Batch, cell_value, cells_of
+from muniment.sql.batch import Batch, cell_value, cells_of, rows_of
 from muniment.sql.model import Table
 from muniment.sql.selection import Selection
 from muniment.sql.types import parse_type
@@ -278,3 +278,15 @@ def test_a_damaged_file_is_not_archived_as_if_it_were_whole(tmp_path: Path) -> N
 def test_a_column_to_archive_as_text_must_exist(shop: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no column matches"):
         archive(f"sqlite:///{shop}", tmp_path / "s.siard", Selection(as_text=("main.item.nmae",)))
+
+
+def test_rows_of_one_empty_value_are_rows(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "empty.db"))
+    db.execute("CREATE TABLE t (a VARCHAR(9) NOT NULL)")
+    db.executemany("INSERT INTO t VALUES (?)", [("",), ("",), ("x",), ("",)])
+    db.close()
+    with SqliteSource(tmp_path / "empty.db") as source:
+        ((schema, table),) = source.describe().tables()
+        (part,) = source.parts(schema, table)
+        rows = [row for batch in source.batches(schema, table, part) for row in rows_of(batch)]
+    assert rows == [b"", b"", b"x", b""]

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, redirect_stdout
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
@@ -146,6 +147,7 @@ def _steps(folder: Path) -> Iterator[_Step]:
     yield _Step("Archive it", ["archive", source, archive, "--config", config])
     yield _Step("Look into the archive", ["show", archive])
     yield _Step("NULL is not ''; no value commands your terminal", ["show", archive, "curiosity"])
+    yield _Step("Prove that it obeys every rule of the standard", ["validate", archive])
     yield _Step("Prove that the archive equals the database", ["compare", source, archive])
     yield _Step("Make a database of it again", ["restore", archive, copy])
     yield _Step("Prove that nothing was lost on the way", ["compare", source, copy])
@@ -154,14 +156,23 @@ def _steps(folder: Path) -> Iterator[_Step]:
         yield _Step("Prove that, too", ["compare", archive, duckdb])
     if find_spec("duckdb") and find_spec("numpy"):  # what queries need
         yield _Step("Ask the archive, without restoring it", ["query", archive, _QUESTION])
-        names = str(folder / "names")
-        yield _Step(
-            "Make a place for names that last",
-            ["registry", "init", names, "--series", "db.ulmenhafen.de"],
-        )
+    store = str(folder / "store")
+    yield _Step(
+        "Make a write-once store that gives names that last",
+        ["store", "init", store, "--series", "db.ulmenhafen.de"],
+    )
+    yield _Step("Keep the archive there", ["store", "add", store, archive])
+    yield _Step(
+        "Cite a row of it", ["pdi", "cite", f"{_stored_name()}#row=(s0,t2,r1)", "--names", store]
+    )
+    yield _Step(
+        "Find what was cited, years later",
+        ["pdi", "resolve", f"{_stored_name()}#row=(s0,t2,r1)", "--names", store],
+    )
+    if find_spec("duckdb") and find_spec("numpy"):
         yield _Step(
             "Cite the result of a query, so that it can be proved again",
-            ["pdi", "cite", "--query", _QUERY, archive, "--names", names],
+            ["pdi", "cite", "--query", _QUERY, archive, "--names", store],
         )
     yield _Step(
         "Turn one empty text of the copy into NULL: it does not go unnoticed",
@@ -173,6 +184,11 @@ def _steps(folder: Path) -> Iterator[_Step]:
 
 
 _QUERY = "SELECT count(*) AS felled FROM tree WHERE felled_on IS NOT NULL"
+
+
+def _stored_name() -> str:
+    """The name that the first object of a day gets."""
+    return f"pdi://db.ulmenhafen.de/{datetime.now(UTC):%Y/%m/%d}/1.siard.1"
 
 
 def _spoil(path: Path) -> None:
@@ -195,6 +211,11 @@ def _next(folder: Path) -> Iterator[tuple[str, list[str]]]:
     yield (
         "Write the archive as a site that opens from disk",
         ["muniment", "export", archive, str(folder / "site"), "--format", "html"],
+    )
+    row = f"{_stored_name()}#row=(s0,t2,r1)"
+    yield (
+        "See the row that was cited",
+        ["muniment", "pdi", "resolve", row, "--names", str(folder / "store"), "--content"],
     )
     yield "See what nobody has described yet", ["muniment", "describe", archive]
     yield "See rows as JSON", ["muniment", "show", archive, "main.report", "--json"]

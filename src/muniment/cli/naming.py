@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +18,7 @@ from muniment.errors import IdentifierError, NotFound, UsageError
 
 if TYPE_CHECKING:
     from muniment.identifiers.problems import Problem
-    from muniment.names import Names
+    from muniment.names import Binding, Names
 
 __all__ = [
     "NamesGroup", "by_option", "names_option", "open_names", "print_problems", "problems_json",
@@ -68,10 +71,31 @@ def profile_option(command: F) -> F:
 
 
 def open_names(folder: Path) -> Names:
-    """Open the book of names in a folder."""
+    """Open the book of names in a folder; that of a store also finds what the store keeps."""
     from muniment.names import Names
 
-    return Names.open(folder)
+    if (folder / "store.json").is_file():
+        folder = folder / "names"
+    names = Names.open(folder)
+    if (folder.parent / "store.json").is_file():
+        names.fetch = partial(_from_store, folder.parent)
+    return names
+
+
+def _from_store(folder: Path, binding: Binding) -> Path:
+    """Write the octets of a binding into a temporary file, which ends with the command."""
+    from muniment.repository import Store
+
+    scratch = tempfile.TemporaryDirectory(prefix="muniment-")
+    click.get_current_context().call_on_close(scratch.cleanup)
+    path = Path(scratch.name) / "document"
+    with (
+        Store(folder) as store,
+        store.open_stream(binding.location) as stream,
+        path.open("wb") as copy,
+    ):
+        shutil.copyfileobj(stream, copy, 1 << 20)
+    return path
 
 
 def series_of(names: Names, series: str) -> str:

@@ -335,7 +335,7 @@ class SqliteSource:
                 else:
                     yield batch
                 done += rows
-            fitting = step * _BATCH // len(data) if rows else _WIDEST
+            fitting = step * _BATCH // max(len(data), 1) if rows else _WIDEST
             low, step = high + 1, max(1, min(fitting, 4 * step, _WIDEST))
 
     def _line_by_line(self, query: _Query) -> Iterator[Batch]:

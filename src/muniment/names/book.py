@@ -43,6 +43,7 @@ class Names:
                 f"{folder} holds no names; make it with: muniment registry init {folder}"
             )
         self.folder, self.clock = folder, clock
+        self.fetch: Callable[[Binding], Path] | None = None  # octets that are kept elsewhere
         self._local = threading.local()
         self.journal = Journal(path, self._known)
         self.heads = Heads(folder / "heads")

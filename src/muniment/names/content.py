@@ -53,6 +53,8 @@ def keep(names: Names, path: Path) -> tuple[bytes, int, str]:
 def open_kept(names: Names, binding: Binding) -> Path:
     """Return the file of a binding after checking that it still is what was bound."""
     path = names.folder / binding.location
+    if not path.is_file() and names.fetch is not None:
+        path = names.fetch(binding)
     if not path.is_file():
         raise NotFound(
             f"{binding.pdi} lies at {binding.location}, which is not kept in this folder"
