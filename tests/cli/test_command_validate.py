@@ -11,7 +11,7 @@ from commandline import Run
 from lxml import etree, html
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "siard"))
-from archives import ARTIST, META_XML, VALID, changed, write
+from broken_archives import ARTIST, META_XML, VALID, changed, write
 
 
 @pytest.fixture

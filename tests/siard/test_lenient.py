@@ -7,8 +7,8 @@ from pathlib import Path
 
 import apsw
 import duckdb
+from broken_archives import ARTIST, OUTSIDE, POEM, TRACK, VALID, WORK, changed, write
 
-from archives import ARTIST, OUTSIDE, POEM, TRACK, VALID, WORK, changed, write
 from muniment.siard import open_siard
 from muniment.transfer import restore
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from broken_archives import TABLE, VALID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from archives import TABLE, VALID
 from muniment.siard.rules.archive import safe_parser
 from muniment.siard.rules.tablexsd import Definition, TableSchema, parse_table_schema
 from muniment.siard.rules.values import fault, proof

@@ -7,8 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from broken_archives import (
+    ARTIST,
+    META_XML,
+    OUTSIDE,
+    VALID,
+    WORK,
+    Files,
+    changed,
+    renamed,
+    without,
+    write,
+)
 
-from archives import ARTIST, META_XML, OUTSIDE, VALID, WORK, Files, changed, renamed, without, write
 from muniment.findings import Severity
 from muniment.siard import validate
 from muniment.siard.rules import RULES

@@ -10,10 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from archives import (
+from broken_archives import (
     ARTIST,
     META,
     META_XML,
@@ -26,6 +23,9 @@ from archives import (
     without,
     write,
 )
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from muniment.errors import UsageError
 from muniment.findings import Finding, Limiter, Severity
 from muniment.siard import Validation, open_siard, validate
