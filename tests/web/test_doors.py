@@ -376,3 +376,120 @@ def test_what_is_no_request_is_refused(server: tuple[str, int], data: bytes) -> 
 
 def test_other_names_of_the_server_are_refused(client: Any) -> None:
     assert client.get("/healthz", headers={"Host": "evil.example"}).status_code == 421
+
+
+# PDIs as URLs
+
+
+def pdi_of(client: Any, name: str, version: int = -1) -> str:
+    text: str = located(client, name)["versions"][version]["pdi"]
+    return text
+
+
+def path_of(pdi: str) -> str:
+    return "/pdi/" + pdi.removeprefix("pdi://").replace("#", "%23")
+
+
+def test_a_version_never_changes_and_no_version_is_the_latest(client: Any) -> None:
+    first, second = pdi_of(client, "urn:example:3", 0), pdi_of(client, "urn:example:3")
+    answer = client.get(path_of(first))
+    assert (answer.status_code, answer.content) == (200, b"object 3\n")
+    assert answer.headers["content-location"] == first
+    assert "immutable" in answer.headers["cache-control"]
+    digest = hashlib.sha256(answer.content).hexdigest()
+    assert answer.headers["etag"] == f'"{digest}"'
+    latest = client.get(path_of(first.rpartition(".")[0]))
+    assert latest.content == b"changed\n"
+    assert latest.headers["content-location"] == second
+    assert "immutable" not in latest.headers["cache-control"]
+    assert 'rel="predecessor-version"' in latest.headers["link"]
+    assert client.get(path_of(first.rpartition(".")[0] + ".9")).status_code == 404
+    head = client.head(path_of(second))
+    assert head.headers["content-length"] == "8"
+    assert head.content == b""
+
+
+def test_the_generic_name_is_negotiated(client: Any) -> None:
+    name = path_of(pdi_of(client, "urn:example:3").rsplit(".", 2)[0])
+    answer = client.get(name, headers={"Accept": "text/*"})
+    assert answer.content == b"changed\n"
+    assert "Accept" in answer.headers["vary"]
+    assert client.get(name, headers={"Accept": "image/png"}).status_code == 406
+
+
+def test_the_absolute_form_on_a_bare_socket(client: Any, server: tuple[str, int]) -> None:
+    name = pdi_of(client, "urn:example:5")
+    for target in (name, f"urn:{name}", f"/{name}", f"http://127.0.0.1{path_of(name)}"):
+        head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+        answer = raw(server[1], head.encode())
+        assert answer.startswith(b"HTTP/1.1 200 "), (target, answer[:300])
+        assert answer.endswith(b"\r\n\r\nobject 5\n")
+    other = f"GET {name}#0,6 HTTP/1.1\r\nHost: db.example.ch\r\nConnection: close\r\n\r\n"
+    answer = raw(server[1], other.encode())
+    assert answer.endswith(b"\r\n\r\nobject")
+    assert f"content-location: {name}#0,6".encode() in answer.lower()
+
+
+def test_parts_are_cut_out_by_the_server(client: Any) -> None:
+    name = pdi_of(client, "urn:example:5")
+    answer = client.get(path_of(f"{name}#0,6"))
+    assert (answer.status_code, answer.content) == (200, b"object")
+    assert answer.headers["content-location"] == f"{name}#0,6"
+    assert client.get(path_of(f"{name}#byte=2,4")).content == b"je"
+    assert client.get(path_of(f"{name}#900,901")).status_code == 404
+    assert client.get(path_of(f"{name}#nonsense=1")).status_code == 400
+
+
+def test_methods_of_names(client: Any) -> None:
+    name = path_of(pdi_of(client, "urn:example:5"))
+    for method in ("DELETE", "PUT", "POST", "PATCH", "TRACE"):
+        answer = client.request(method, name)
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+    assert client.request("DELETE", "/pdi/db.example.ch/2001/01/01/1.text.1").status_code == 405
+    answer = client.options(name)
+    assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
+    assert client.options("/pdi/other.example.ch/2001/01/01/1.text.1").status_code == 404
+
+
+def test_patterns_list_what_is_known_in_pages(client: Any) -> None:
+    question, found = "/pdi/db.example.ch/*/*/*/*", []
+    while question:
+        answer = client.get(question, headers={"Accept": "application/json"})
+        assert answer.status_code == 200, answer.text
+        found += answer.json()["pdis"]
+        link = answer.headers.get("link", "")
+        assert answer.json()["complete"] == (not link)
+        question = link.partition(">")[0].partition("8180")[2]
+    assert len(found) == len(set(found)) == OBJECTS - 1
+    text = client.get("/pdi/db.example.ch/*/*/*/*.*.2").text
+    assert pdi_of(client, "urn:example:3") in text.split("\r\n")
+
+
+def test_withdrawn_documents_leave_a_tombstone(tmp_path: Path) -> None:
+    make_store(tmp_path / "store")
+    with Store(tmp_path / "store") as store:
+        found = store.find("urn:example:8")
+        store.names.withdraw(found.pdi, "it was wrong", "the archive")
+        stream = store.object(found).streams[0].identifier
+    with serving(tmp_path / "store") as (base, _):
+        answer = httpx2.get(base + path_of(found.pdi))
+        assert answer.status_code == 410
+        assert "it was wrong" in answer.json()["title"]
+        question = {"url_ver": "Z39.88-2004", "rft_id": stream}
+        assert httpx2.get(f"{base}/openurl", params=question).status_code == 410
+        assert httpx2.get(f"{base}/locate", params={"id": "urn:example:8"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/pdi/", "/pdi/x", "/pdi/db.example.ch/2001/13/01/1.text.1", "/pdi/%00", "/pdi/..%2f..%2fx",
+        "/pdi/db.example.ch/2001/01/01/1.text.0", "/pdi/" + "a" * 5000,
+        "/pdi/db.example.ch/2001/01/01/%0d%0aX-Evil:1.text.1", "/pdi/*/1997/09/01/1",
+        "/pdi/db.example.ch/*/*/*/*?after=x",
+    ],
+)  # fmt: skip
+def test_what_is_no_name_is_refused(client: Any, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code in (400, 404)
+    assert "x-evil" not in answer.headers

@@ -36,8 +36,8 @@ def serve(
 ) -> None:
     """Open a store to others by standard protocols, for reading.
 
-    OAI-PMH at /oai, OpenURL at /openurl, the locator at /locate. Objects may be added meanwhile.
-    Ctrl-C ends it.
+    OAI-PMH at /oai, OpenURL at /openurl, PDIs at /pdi/…, the locator at /locate. Objects may be
+    added meanwhile. Ctrl-C ends it.
     """
     try:
         import starlette

@@ -23,6 +23,7 @@ from muniment.web.doors.front import Front
 from muniment.web.doors.harvesting import oai
 from muniment.web.doors.locating import locate
 from muniment.web.doors.openurl import openurl
+from muniment.web.doors.pdi import METHODS, pdi
 
 __all__ = ["create_doors"]
 
@@ -51,6 +52,7 @@ def create_doors(desk: Desk, hosts: tuple[str, ...] = ()) -> Front:
             Route("/openurl/{arc}", openurl, methods=_FORMS),
             Route("/{arc}/openurl-aDORe4", openurl, methods=_FORMS),
             Route("/locate", locate),
+            Route("/pdi/{name:path}", pdi, methods=METHODS),
         ],
         lifespan=lifespan,
         middleware=[Middleware(Guard, hosts=hosts)],

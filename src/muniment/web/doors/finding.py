@@ -15,7 +15,7 @@ from muniment.names import Binding
 from muniment.repository import Store
 from muniment.repository.catalogue import Found
 from muniment.repository.naming import bound, is_pdi
-from muniment.web.doors.answers import Refusal
+from muniment.web.doors.answers import Refusal, safe_text
 from muniment.web.doors.octets import Octets, of_bytes, of_file, of_stream
 
 __all__ = ["Named", "octets_of", "part_of", "pdi_named", "refuse_withdrawn", "versions_of"]
@@ -87,8 +87,6 @@ def _elsewhere(pdi: Pdi, resolver: str) -> Refusal:
     """Another resolver answers for this name; a client is sent there, we ask nobody."""
     if not resolver.lower().startswith(("http://", "https://")):
         return Refusal(404, f"{pdi} is resolved by {resolver}")
-    from muniment.web.doors.answers import safe_text
-
     address = safe_text(f"{resolver.rstrip('/')}/uri-res/N2R?{str(pdi).replace('#', '%23')}")
     return Refusal(307, f"{pdi} is resolved by {resolver}", Location=address)
 
