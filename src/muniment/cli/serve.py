@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,7 +10,7 @@ from urllib.parse import urlsplit
 import click
 
 from muniment.cli.browse import LOCAL, listen, shown
-from muniment.cli.options import examples
+from muniment.cli.options import examples, json_option
 from muniment.cli.terminal import safe
 from muniment.errors import MissingDriver
 
@@ -31,13 +32,15 @@ __all__ = ["serve"]
 @click.option("--base-url", default="", help="The address that others see; else the store's own.")
 @click.option("--email", "emails", multiple=True, help="Who answers harvesters; repeatable.")
 @click.option("--access-log", is_flag=True, help="Write a line of JSON per request to stderr.")
+@json_option
 def serve(
-    store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...], access_log: bool
-) -> None:
+    store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...], access_log: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Open a store to others by standard protocols, for reading.
 
-    OAI-PMH at /oai, OpenURL at /openurl, PDIs at /pdi/…, the locator at /locate. Objects may be
-    added meanwhile. Ctrl-C ends it.
+    OAI-PMH at /oai, OpenURL at /openurl, PDIs at /pdi/…, THTTP at /uri-res/…, the locator at
+    /locate. Objects may be added meanwhile. Ctrl-C ends it.
     """
     try:
         import starlette
@@ -57,7 +60,10 @@ def serve(
         _log_to_stderr()
     listener = listen(host, port, tries=1)
     address = f"http://{shown(host)}:{listener.getsockname()[1]}/"
-    click.echo(safe(f"{store}: {address}  (Ctrl-C ends)"))
+    if as_json:
+        click.echo(json.dumps({"store": str(store), "url": address, "base_url": desk.base}))
+    else:
+        click.echo(safe(f"{store}: {address}  (Ctrl-C ends)"))
     # A page of another site must not reach this one under a name of its own (DNS rebinding).
     hosts = (*LOCAL, "[::1]", name) if host in LOCAL else ()
     uvicorn.Server(configured(create_doors(desk, hosts))).run(sockets=[listener])

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
+from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -22,7 +23,17 @@ from muniment.errors import (
     UsageError,
 )
 
-__all__ = ["Refusal", "best", "body_of", "page", "refusal_of", "refuse", "safe_text", "uri_list"]
+__all__ = [
+    "Refusal",
+    "best",
+    "body_of",
+    "page",
+    "query_keys",
+    "refusal_of",
+    "refuse",
+    "safe_text",
+    "uri_list",
+]
 
 _LARGEST = 1 << 20  # bytes of a form
 _PATIENCE = 30.0  # seconds for the whole of it
@@ -96,6 +107,14 @@ async def body_of(request: Request) -> bytes:
     except ClientDisconnect:
         raise Refusal(400, "the request ended before its end") from None
     return b"".join(parts)
+
+
+def query_keys(query: str) -> dict[str, list[str]]:
+    """Return the keys of a query string; what cannot be read is refused."""
+    try:
+        return parse_qs(query, max_num_fields=50, errors="strict")
+    except ValueError:
+        raise Refusal(400, "the query cannot be read: it is not UTF-8, or too long") from None
 
 
 def _too_large() -> Refusal:

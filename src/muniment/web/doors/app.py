@@ -24,6 +24,7 @@ from muniment.web.doors.harvesting import oai
 from muniment.web.doors.locating import locate
 from muniment.web.doors.openurl import openurl
 from muniment.web.doors.pdi import METHODS, pdi
+from muniment.web.doors.thttp import uri_res
 
 __all__ = ["create_doors"]
 
@@ -53,6 +54,7 @@ def create_doors(desk: Desk, hosts: tuple[str, ...] = ()) -> Front:
             Route("/{arc}/openurl-aDORe4", openurl, methods=_FORMS),
             Route("/locate", locate),
             Route("/pdi/{name:path}", pdi, methods=METHODS),
+            Route("/uri-res/{service}", uri_res),
         ],
         lifespan=lifespan,
         middleware=[Middleware(Guard, hosts=hosts)],

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from html import escape
 from itertools import islice
-from urllib.parse import parse_qs, quote
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +17,14 @@ from starlette.responses import Response
 from muniment.errors import NotFound
 from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
 from muniment.repository import Store
-from muniment.web.doors.answers import Refusal, best, page, safe_text, uri_list
+from muniment.web.doors.answers import (
+    Refusal,
+    best,
+    page,
+    query_keys,
+    safe_text,
+    uri_list,
+)
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.finding import Named, octets_of, part_of, pdi_named
 from muniment.web.doors.locating import pdi_url
@@ -127,7 +134,7 @@ def describe_links(named: Named, asked: Pdi, base: str) -> list[str]:
     number = whole.version if isinstance(whole.version, int) else 1
     pairs = [
         ("cite-as", pdi_url(base, str(whole._replace(fragment=asked.fragment)))),
-        ("describedby", f"{base}/locate?id={quote(str(whole), safe=':/')}"),
+        ("describedby", f"{base}/uri-res/N2C?{whole}"),
         ("latest-version", pdi_url(base, str(whole._replace(version=named.latest)))),
         ("original", pdi_url(base, str(whole.generic))),
     ]
@@ -146,7 +153,7 @@ async def _listed(request: Request, desk: Desk, pattern: Pdi) -> Response:
     if kind is None:
         raise Refusal(406, f"lists can be had as {', '.join(_LISTED)}")
     query = request.scope["query_string"].decode("latin-1")
-    given = parse_qs(query, max_num_fields=20).get("after", [""])[0]
+    given = query_keys(query).get("after", [""])[0]
     after = parse_pdi(given) if given else None
 
     def names(store: Store) -> list[str]:
