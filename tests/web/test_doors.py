@@ -17,6 +17,7 @@ from sickle import Sickle
 from sickle.oaiexceptions import CannotDisseminateFormat, IdDoesNotExist, NoRecordsMatch
 
 from muniment.repository import Session, Source, Store
+from muniment.repository.exchange import import_records
 from muniment.web.doors.octets import deliver, of_bytes
 
 OAI = "{http://www.openarchives.org/OAI/2.0/}"
@@ -528,3 +529,21 @@ def public_schema() -> etree.XMLSchema:
     )
     text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
     return etree.XMLSchema(etree.fromstring(text))
+
+
+def test_records_of_other_makers_are_harvested_too(tmp_path: Path) -> None:
+    document = b'<r:book xmlns:r="urn:example:books"><r:name>&lt;A&gt;</r:name></r:book>'
+    (tmp_path / "book.xml").write_bytes(document)
+    with Store.create(tmp_path / "store") as store:
+        import_records(store, [tmp_path / "book.xml"])
+    with serving(tmp_path / "store") as (base, _):
+        whole = Sickle(f"{base}/oai")
+        [header] = whole.ListIdentifiers(metadataPrefix="didl")
+        record = whole.GetRecord(identifier=header.identifier, metadataPrefix="didl")
+        assert record.xml.find(".//{urn:example:books}name").text == "<A>"
+        assert record.xml.find(f"{OAI}metadata")[0].tag == DIDL
+        core = whole.GetRecord(identifier=header.identifier, metadataPrefix="oai_dc")
+        assert core.metadata["identifier"] == [header.identifier]
+        with pytest.raises(CannotDisseminateFormat):
+            whole.GetRecord(identifier=header.identifier, metadataPrefix="mets")
+        assert httpx2.get(f"{base}/uri-res/N2R?{header.identifier}").content == document
