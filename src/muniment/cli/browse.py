@@ -79,6 +79,7 @@ def listen(host: str, port: int, tries: int = 20) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, candidate))
+            listener.listen()  # who reads the address may use it at once
         except OSError as error:
             listener.close()
             refused = error
