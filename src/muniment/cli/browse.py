@@ -14,9 +14,9 @@ from muniment.cli.options import check_input, examples
 from muniment.cli.terminal import safe
 from muniment.errors import MissingDriver, UsageError
 
-__all__ = ["browse"]
+__all__ = ["LOCAL", "browse", "listen", "shown"]
 
-_LOCAL = ("127.0.0.1", "localhost", "::1")
+LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 @click.command(
@@ -42,8 +42,8 @@ def browse(files: tuple[Path, ...], host: str, port: int, opens: bool | None) ->
     for file in files:
         check_input(file)
     site, app = _site(files, host)
-    listener = _listen(host, port)
-    address = f"http://{_shown(host)}:{listener.getsockname()[1]}/"
+    listener = listen(host, port)
+    address = f"http://{shown(host)}:{listener.getsockname()[1]}/"
     click.echo(safe(f"{', '.join(f.name for f in files)}: {address}  (Ctrl-C ends)"))
     if opens if opens is not None else sys.stdout.isatty():
         webbrowser.open(address)
@@ -67,16 +67,19 @@ def _site(files: tuple[Path, ...], host: str) -> tuple[Any, Any]:
     archives = {n: OpenArchive(n, f) for n, f in zip(names, files, strict=True)}
     site = Site(archives)
     # A page of another site must not reach this one under a name of its own (DNS rebinding).
-    return site, create_app(site, hosts=(*_LOCAL, "[::1]") if host in _LOCAL else ())
+    return site, create_app(site, hosts=(*LOCAL, "[::1]") if host in LOCAL else ())
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, tries: int = 20) -> socket.socket:
+    """Listen on a port; with several tries, on the next one that is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for candidate in (port, *range(port + 1, port + 20)) if port else (0,):
-        listener = socket.socket(family, socket.SOCK_STREAM)
+    for candidate in (port, *range(port + 1, port + tries)) if port else (0,):
+        # With the protocol named, asyncio turns Nagle's delay off, which costs 40 ms per answer.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((host, candidate))
+            listener.listen()  # who reads the address may use it at once
         except OSError as error:
             listener.close()
             refused = error
@@ -92,5 +95,6 @@ def _serve(app: Any, listener: socket.socket) -> None:
     uvicorn.Server(config).run(sockets=[listener])
 
 
-def _shown(host: str) -> str:
+def shown(host: str) -> str:
+    """Return a host as it stands in an address."""
     return f"[{host}]" if ":" in host else host

@@ -32,6 +32,7 @@ from muniment.cli.pdi import pdi
 from muniment.cli.query import query
 from muniment.cli.registry import registry
 from muniment.cli.restore import restore
+from muniment.cli.serve import serve
 from muniment.cli.show import show
 from muniment.cli.store import store
 from muniment.cli.terminal import hide_passwords, safe
@@ -83,7 +84,7 @@ def cli(ctx: click.Context) -> None:
 
 for _command in (
     demo, archive, show, validate, browse, query, export, describe, compare, restore, convert,
-    store, pdi, urn, registry,
+    store, serve, pdi, urn, registry,
 ):  # fmt: skip
     cli.add_command(_command)
 

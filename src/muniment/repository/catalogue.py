@@ -270,6 +270,10 @@ class Catalogue:
         rows = self._db.execute("SELECT * FROM stream WHERE file = ? ORDER BY offset", (file,))
         return (ArcRecord(*row[:9]) for row in rows)
 
+    def answer(self, question: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        """Answer a question in SQL, for readers with an order of their own."""
+        return iter(self._db.execute(question, values))
+
     # Small things that are worth remembering
 
     def state(self, key: str) -> Any:

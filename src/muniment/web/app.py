@@ -26,7 +26,7 @@ from muniment.web.search_page import search_page
 from muniment.web.site import Site
 from muniment.web.table_page import table_page
 
-__all__ = ["create_app"]
+__all__ = ["Guard", "create_app", "static_file"]
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -78,14 +78,14 @@ def create_app(site: Site, hosts: tuple[str, ...] = ()) -> Starlette:
     routes = [
         Route("/", _home),
         Route("/healthz", lambda _request: Response("ok\n", media_type="text/plain")),
-        Route("/static/{name}", _static),
+        Route("/static/{name}", static_file),
         *(Route(path, _page(make)) for path, make in PAGES),
         *(Route(path, _file(make)) for path, make in FILES),
     ]
     app = Starlette(
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(_Guard, hosts=hosts), Middleware(GZipMiddleware)],
+        middleware=[Middleware(Guard, hosts=hosts), Middleware(GZipMiddleware)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )
     app.state.site = site
@@ -148,7 +148,8 @@ async def _home(request: Request) -> Response:
     return await _page(archive_pages.home_page)(request)
 
 
-async def _static(request: Request) -> Response:
+async def static_file(request: Request) -> Response:
+    """Return a file of the pages' own."""
     name = request.path_params["name"]
     if name not in ("style.css", "muniment.js"):
         raise HTTPException(404)
@@ -157,7 +158,7 @@ async def _static(request: Request) -> Response:
     return Response(data, media_type=kind, headers={"Cache-Control": "max-age=3600"})
 
 
-class _Guard:
+class Guard:
     """Sets the headers of every answer, and answers only to its own name."""
 
     def __init__(self, app: Any, hosts: tuple[str, ...]) -> None:

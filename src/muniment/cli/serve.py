@@ -1,0 +1,78 @@
+"""``muniment serve``: the doors of a store."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from muniment.cli.browse import LOCAL, listen, shown
+from muniment.cli.options import examples, json_option
+from muniment.cli.terminal import safe
+from muniment.errors import MissingDriver
+
+__all__ = ["serve"]
+
+
+@click.command(
+    epilog=examples(
+        "muniment serve archive",
+        "muniment serve archive --host 0.0.0.0 --base-url https://archive.example.ch",
+    )
+)
+@click.argument("store", type=click.Path(path_type=Path), metavar="STORE")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8180, show_default=True,
+    help="0: any free one.",
+)  # fmt: skip
+@click.option("--base-url", default="", help="The address that others see; else the store's own.")
+@click.option("--email", "emails", multiple=True, help="Who answers harvesters; repeatable.")
+@click.option("--access-log", is_flag=True, help="Write a line of JSON per request to stderr.")
+@json_option
+def serve(
+    store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...], access_log: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Open a store to others by standard protocols, for reading.
+
+    OAI-PMH at /oai, OpenURL at /openurl, PDIs at /pdi/…, THTTP at /uri-res/…, the locator at
+    /locate. Objects may be added meanwhile. Ctrl-C ends it.
+    """
+    try:
+        import starlette
+        import uvicorn
+    except ImportError as error:
+        raise MissingDriver("The server", "web") from error
+    _ = starlette
+    from muniment.web.doors.app import create_doors
+    from muniment.web.doors.desk import Desk
+    from muniment.web.doors.server import check_parser, configured
+
+    check_parser()
+    desk = Desk(store, base_url)
+    name = urlsplit(desk.base).hostname or "localhost"
+    desk.emails = emails or (f"archive@{name}",)
+    if access_log:
+        _log_to_stderr()
+    listener = listen(host, port, tries=1)
+    address = f"http://{shown(host)}:{listener.getsockname()[1]}/"
+    if as_json:
+        click.echo(json.dumps({"store": str(store), "url": address, "base_url": desk.base}))
+    else:
+        click.echo(safe(f"{store}: {address}  (Ctrl-C ends)"))
+    # A page of another site must not reach this one under a name of its own (DNS rebinding).
+    hosts = (*LOCAL, "[::1]", name) if host in LOCAL else ()
+    uvicorn.Server(configured(create_doors(desk, hosts))).run(sockets=[listener])
+
+
+def _log_to_stderr() -> None:
+    log = logging.getLogger("muniment.access")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False

@@ -1,0 +1,116 @@
+"""The catalogue in the order of harvesting: by date, and within a second by arrival.
+
+The number of a record holds its file and its place in it. Files are numbered as they come, so what
+arrives later has a higher number; a list that ends at a number stays what it was.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from muniment.repository.catalogue import Catalogue, Found
+
+__all__ = ["Wanted", "count", "earliest", "formats", "last", "number_of", "secret", "select"]
+
+_BITS = 32  # of a record's number within its file
+_COLUMNS = (
+    "file, number, identifier, date, offset, length, kind, sha256, pdi, size, streams, namespaces"
+)
+_TOKEN = "rtrim(pdi, '0123456789')"  # a PDI up to the dot before its version
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records: both dates are included; ``file`` is a tape, ``format`` the token of a PDI."""
+
+    since: str = ""
+    until: str = "9999"
+    kinds: tuple[str, ...] = ("object", "record")
+    file: int = -1
+    format: str = ""
+
+    def sql(self) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition and its values."""
+        kinds = ", ".join("?" * len(self.kinds))
+        text = f"date >= ? AND date <= ? AND kind IN ({kinds})"
+        values: list[Any] = [self.since, self.until, *self.kinds]
+        if self.file >= 0:
+            text += " AND file = ?"
+            values.append(self.file)
+        if self.format:
+            tail = f".{self.format}."
+            text += f" AND substr({_TOKEN}, ?) = ?"
+            values += [-len(tail), tail]
+        return text, tuple(values)
+
+
+def number_of(found: Found) -> int:
+    """The place of a record in the order of arrival."""
+    return found.file << _BITS | found.number
+
+
+def _split(number: int) -> tuple[int, int]:
+    return number >> _BITS, number & (1 << _BITS) - 1
+
+
+def select(
+    catalogue: Catalogue, wanted: Wanted, last: int, after: tuple[str, int] | None, limit: int
+) -> Iterator[Found]:
+    """Yield records behind a date and number, up to the number ``last``."""
+    condition, values = wanted.sql()
+    start = (after[0], *_split(after[1])) if after else ("", -1, -1)
+    rows = catalogue.answer(
+        f"SELECT {_COLUMNS} FROM record WHERE {condition} AND (file, number) <= (?, ?) "
+        "AND (date, file, number) > (?, ?, ?) ORDER BY date, file, number LIMIT ?",
+        (*values, *_split(last), *start, limit),
+    )
+    return (Found(*row) for row in rows)
+
+
+def count(catalogue: Catalogue, wanted: Wanted, last: int) -> int:
+    """How many records a list has."""
+    condition, values = wanted.sql()
+    question = f"SELECT count(*) FROM record WHERE {condition} AND (file, number) <= (?, ?)"
+    return int(next(catalogue.answer(question, (*values, *_split(last))))[0])
+
+
+def last(catalogue: Catalogue, file: int = -1) -> int:
+    """The number of the record that came last, of a tape or of all."""
+    question = "SELECT file, number FROM record ORDER BY file DESC, number DESC LIMIT 1"
+    values: tuple[Any, ...] = ()
+    if file >= 0:
+        question = "SELECT file, number FROM record WHERE file = ? ORDER BY number DESC LIMIT 1"
+        values = (file,)
+    for found, number in catalogue.answer(question, values):
+        return int(found) << _BITS | int(number)
+    return 0
+
+
+def earliest(catalogue: Catalogue, file: int = -1) -> str | None:
+    """The date of the oldest record."""
+    question = "SELECT min(date) FROM record WHERE ? IN (-1, file)"
+    found: str | None = next(catalogue.answer(question, (file,)))[0]
+    return found
+
+
+def formats(catalogue: Catalogue, file: int = -1) -> list[str]:
+    """The format tokens of all PDIs."""
+    rows = catalogue.answer(
+        f"SELECT DISTINCT replace({_TOKEN}, rtrim(rtrim({_TOKEN}, '.'), replace(rtrim({_TOKEN}, "
+        "'.'), '.', '')), '') FROM record WHERE pdi <> '' AND ? IN (-1, file)",
+        (file,),
+    )
+    return sorted(token.strip(".") for (token,) in rows if token.strip("."))
+
+
+def secret(catalogue: Catalogue) -> bytes:
+    """What this catalogue signs with. A new catalogue has new numbers, so a new secret too."""
+    known = catalogue.state("secret")
+    if known is None:
+        with catalogue.change():
+            known = catalogue.state("secret") or os.urandom(32).hex()
+            catalogue.set_state("secret", known)
+    return bytes.fromhex(str(known))

@@ -1,0 +1,164 @@
+"""What all doors share: refusals, lists, negotiation, and bodies of bounded size."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from muniment.errors import (
+    FragmentError,
+    IdentifierError,
+    MunimentError,
+    NameRefused,
+    NotFound,
+    UsageError,
+)
+
+__all__ = [
+    "Refusal",
+    "best",
+    "body_of",
+    "page",
+    "query_keys",
+    "refusal_of",
+    "refuse",
+    "safe_text",
+    "uri_list",
+]
+
+_LARGEST = 1 << 20  # bytes of a form
+_PATIENCE = 30.0  # seconds for the whole of it
+_UNSAFE = re.compile(r"[^\x21-\x7e]")
+
+
+class Refusal(Exception):
+    """A request that ends with a status and a sentence."""
+
+    def __init__(self, status: int, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """Return what an error means to who asked."""
+    match error:
+        case Refusal():
+            return error
+        case NotFound():
+            return Refusal(404, str(error))
+        case FragmentError() | NameRefused():
+            return Refusal(error.status, str(error))
+        case IdentifierError() | UsageError():
+            return Refusal(400, str(error))
+        case HTTPException():
+            return Refusal(error.status_code, str(error.detail), **_names(error.headers))
+        case MunimentError():
+            return Refusal(503, str(error), Retry_After="60")  # the store, not the request
+    return Refusal(500, "this could not be answered; the server's log says why")
+
+
+def _names(headers: Any) -> dict[str, str]:
+    return {name.replace("-", "_"): value for name, value in (headers or {}).items()}
+
+
+def refuse(error: Refusal) -> Response:
+    """Return a refusal as problem details (RFC 9457)."""
+    content = {"status": error.status, "title": error.message[:1000]}
+    data = json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return Response(data, error.status, error.headers, media_type="application/problem+json")
+
+
+def safe_text(text: str) -> str:
+    """Return a text as it may stand in a header: nothing in it ends the line.
+
+    >>> safe_text("urn:x:a\\r\\nSet-Cookie: b")
+    'urn:x:a%0D%0ASet-Cookie:%20b'
+    """
+    return _UNSAFE.sub(
+        lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), text
+    )
+
+
+async def body_of(request: Request) -> bytes:
+    """Return the body of a form, if it is not too large and comes in time."""
+    parts, size = [], 0
+    stated = request.headers.get("content-length", "0")
+    try:
+        if stated.isdecimal() and int(stated[:19]) > _LARGEST:
+            raise _too_large()
+        async with asyncio.timeout(_PATIENCE):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > _LARGEST:
+                    raise _too_large()
+                parts.append(chunk)
+    except TimeoutError:
+        raise Refusal(408, "the request took too long", Connection="close") from None
+    except ClientDisconnect:
+        raise Refusal(400, "the request ended before its end") from None
+    return b"".join(parts)
+
+
+def query_keys(query: str) -> dict[str, list[str]]:
+    """Return the keys of a query string; what cannot be read is refused."""
+    try:
+        return parse_qs(query, max_num_fields=50, errors="strict")
+    except ValueError:
+        raise Refusal(400, "the query cannot be read: it is not UTF-8, or too long") from None
+
+
+def _too_large() -> Refusal:
+    return Refusal(413, f"a request may have {_LARGEST} bytes", Connection="close")
+
+
+def best(accept: str, offered: Sequence[str]) -> str | None:
+    """Return the media type that a client likes best among those offered, in our order.
+
+    >>> best("text/*;q=0.5, application/json", ["text/html", "application/json"])
+    'application/json'
+    >>> best("image/png", ["text/html"]) is None
+    True
+    """
+    ranges = [_range(part) for part in accept[:4096].split(",") if part.strip()] or [("*/*", 1.0)]
+
+    def quality(kind: str) -> float:
+        main = kind.partition("/")[0] + "/*"
+        for wanted in (kind, main, "*/*"):
+            found = [weight for name, weight in ranges if name == wanted]
+            if found:
+                return max(found)
+        return 0.0
+
+    weights = [(quality(kind.partition(";")[0].strip().lower()), kind) for kind in offered]
+    top = max((weight for weight, _ in weights), default=0.0)
+    return next((kind for weight, kind in weights if weight == top and top > 0), None)
+
+
+def _range(text: str) -> tuple[str, float]:
+    name, *parameters = (part.strip().lower() for part in text.split(";"))
+    weight = next((p.removeprefix("q=") for p in parameters if p.startswith("q=")), "1")
+    return name, float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
+
+
+def uri_list(asked: str, uris: Iterable[str]) -> bytes:
+    """Return text/uri-list: the question as a comment, then one URI per line (RFC 2483)."""
+    lines = [f"# {safe_text(asked)}", *(safe_text(uri) for uri in uris)]
+    return "".join(f"{line}\r\n" for line in lines).encode()
+
+
+def page(title: str, body: str) -> bytes:
+    """Return a plain page; ``body`` is HTML."""
+    head = '<!DOCTYPE html><html lang="en"><meta charset="utf-8">'
+    style = '<link rel="stylesheet" href="/static/style.css">'
+    text = f"{head}<title>{escape(title)}</title>{style}<main><h1>{escape(title)}</h1>{body}</main>"
+    return f"{text}</html>\n".encode("utf-8", "backslashreplace")

@@ -1,0 +1,107 @@
+"""The application of ``muniment serve``: every door on one screen."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import asynccontextmanager
+from html import escape
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from muniment.errors import MunimentError
+from muniment.web.app import Guard, static_file
+from muniment.web.doors.answers import Refusal, page, refusal_of, refuse
+from muniment.web.doors.desk import Desk
+from muniment.web.doors.front import Front
+from muniment.web.doors.harvesting import oai
+from muniment.web.doors.locating import locate
+from muniment.web.doors.openurl import openurl
+from muniment.web.doors.pdi import METHODS, pdi
+from muniment.web.doors.thttp import uri_res
+
+__all__ = ["create_doors"]
+
+_FORMS = ["GET", "POST"]
+
+
+def create_doors(desk: Desk, hosts: tuple[str, ...] = ()) -> Front:
+    """Return the application for a store; ``hosts`` are the names it answers to, if not all."""
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> Any:
+        try:
+            yield
+        finally:
+            await run_in_threadpool(desk.close)
+
+    app = Starlette(
+        routes=[
+            Route("/", _home),
+            Route("/healthz", _health, methods=["GET", "OPTIONS"]),
+            Route("/metrics", _metrics),
+            Route("/static/{name}", static_file),
+            Route("/oai", oai, methods=_FORMS),
+            Route("/oai/{tape}", oai, methods=_FORMS),
+            Route("/openurl", openurl, methods=_FORMS),
+            Route("/openurl/{arc}", openurl, methods=_FORMS),
+            Route("/{arc}/openurl-aDORe4", openurl, methods=_FORMS),
+            Route("/locate", locate),
+            Route("/pdi/{name:path}", pdi, methods=METHODS),
+            Route("/uri-res/{service}", uri_res),
+        ],
+        lifespan=lifespan,
+        middleware=[Middleware(Guard, hosts=hosts)],
+        exception_handlers=dict.fromkeys(
+            (Refusal, HTTPException, MunimentError, Exception), _refused
+        ),
+    )
+    front = Front(app)
+    app.state.desk, app.state.front = desk, front
+    return front
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    refusal = refusal_of(error)
+    if refusal.status >= 500 and not isinstance(error, Refusal):
+        logging.getLogger("muniment.web").error("%s: %s", type(error).__name__, error)
+    return refuse(refusal)
+
+
+async def _health(request: Request) -> Response:
+    """Whether the store can be read."""
+    if request.method == "OPTIONS":
+        return Response(None, 204, {"Allow": "GET, HEAD, OPTIONS, POST"})
+    desk: Desk = request.app.state.desk
+    await desk.ask(lambda store: store.catalogue.state("complete"))
+    return Response("ok\n", media_type="text/plain")
+
+
+async def _metrics(request: Request) -> Response:
+    return Response(request.app.state.front.metrics(), media_type="text/plain; version=0.0.4")
+
+
+async def _home(request: Request) -> Response:
+    desk: Desk = request.app.state.desk
+    counts = await desk.ask(lambda store: store.catalogue.counts())
+    facts = "".join(f"<li>{number:,} {escape(name)}" for name, number in counts.items())
+    doors = "".join(
+        f'<li><a href="{href}">{text}</a>'
+        for href, text in (
+            ("/oai?verb=Identify", "OAI-PMH: harvest the store"),
+            ("/oai?verb=ListRecords&amp;metadataPrefix=oai_dc", "All records, as Dublin Core"),
+            ("/oai?verb=ListSets", "Tapes and formats"),
+        )
+    )
+    field = '<label>Locate <input name="id" size="60"></label> <button>Go</button>'
+    form = f'<form action="/locate">{field}</form>'
+    return Response(
+        page(f"The store {desk.series}", f"<ul>{facts}</ul><ul>{doors}</ul>{form}"),
+        media_type="text/html; charset=utf-8",
+    )

@@ -1,0 +1,117 @@
+"""Descriptions of documents (URCs): JSON-LD, Turtle, ERC and HTML from one set of facts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from muniment.repository import Store
+from muniment.repository.catalogue import Found
+from muniment.web.doors.answers import page, safe_text
+from muniment.web.doors.locating import pdi_url
+
+__all__ = ["DESCRIPTIONS", "Description", "describe"]
+
+_DC = "http://purl.org/dc/elements/1.1/"
+_TERMS = "http://purl.org/dc/terms/"
+_NOT_IN_IRI = re.compile(r'[<>"{}|^`\\]')
+_UNKNOWN = "(:unkn) unknown"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What is said about one version of a document."""
+
+    name: str
+    url: str
+    created: str
+    pairs: tuple[tuple[str, str], ...]  # Dublin Core
+    parts: tuple[str, ...]
+
+
+def describe(store: Store, found: Found, base: str) -> Description:
+    """Return what the record of a version says."""
+    name = found.pdi or found.identifier
+    url = pdi_url(base, name) if found.pdi else f"{base}/locate?id={safe_text(name)}"
+    if found.kind != "object":
+        return Description(name, url, found.date, (("identifier", found.identifier),), ())
+    thing = store.object(found)
+    known = {value for key, value in thing.metadata if key == "identifier"}
+    names = dict.fromkeys((*thing.contents, found.identifier))
+    pairs = [(key, value) for key, value in thing.metadata if value]
+    pairs += [("identifier", each) for each in names if each not in known]
+    return Description(
+        name, url, found.date, tuple(pairs), tuple(each.identifier for each in thing.streams)
+    )
+
+
+def _json_ld(items: Sequence[Description]) -> bytes:
+    graph = []
+    for item in items:
+        node: dict[str, object] = {"@id": item.name}
+        for key in dict.fromkeys(key for key, _ in item.pairs):
+            node[f"dc:{key}"] = [value for name, value in item.pairs if name == key]
+        node["dcterms:created"] = item.created
+        node["dcterms:hasPart"] = [{"@id": part} for part in item.parts]
+        graph.append(node)
+    context = {"dc": _DC, "dcterms": _TERMS}
+    facts = {"@context": context, **(graph[0] if len(graph) == 1 else {"@graph": graph})}
+    return json.dumps(facts, ensure_ascii=False).encode()
+
+
+def _turtle(items: Sequence[Description]) -> bytes:
+    lines = [f"@prefix dc: <{_DC}> .", f"@prefix dcterms: <{_TERMS}> ."]
+    for item in items:
+        said = [f"dc:{key} {_literal(value)}" for key, value in item.pairs]
+        said.append(f"dcterms:created {_literal(item.created)}")
+        said += [f"dcterms:hasPart {_iri(part)}" for part in item.parts]
+        lines.append(f"{_iri(item.name)}\n    " + " ;\n    ".join(said) + " .")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _literal(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _iri(name: str) -> str:
+    return f"<{_NOT_IN_IRI.sub(lambda match: f'%{ord(match[0]):02X}', safe_text(name))}>"
+
+
+def _erc(items: Sequence[Description]) -> bytes:
+    """Who, what, when, where: an Electronic Resource Citation in ANVL."""
+
+    def first(item: Description, key: str) -> str:
+        return next((value for name, value in item.pairs if name == key), _UNKNOWN)
+
+    def line(label: str, text: str) -> str:
+        return f"{label}: {' '.join(text.split())}\n"
+
+    return "\n".join(
+        "erc:\n"
+        + line("who", first(item, "creator"))
+        + line("what", first(item, "title"))
+        + line("when", first(item, "date") if first(item, "date") != _UNKNOWN else item.created)
+        + line("where", item.name)
+        for item in items
+    ).encode()
+
+
+def _html(items: Sequence[Description]) -> bytes:
+    lists = "".join(
+        f'<h2><a href="{escape(item.url)}">{escape(item.name)}</a></h2><dl>'
+        + "".join(f"<dt>{escape(key)}<dd>{escape(value)}" for key, value in item.pairs)
+        + f"<dt>created<dd>{escape(item.created)}</dl>"
+        for item in items
+    )
+    return page(items[0].name if items else "", lists)
+
+
+DESCRIPTIONS: dict[str, Callable[[Sequence[Description]], bytes]] = {
+    "application/ld+json": _json_ld,
+    "text/turtle": _turtle,
+    "text/html": _html,
+    "text/plain": _erc,
+}

@@ -1,0 +1,57 @@
+"""Where requests meet the store: a few threads, each with the store open."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from muniment.repository import Store
+
+__all__ = ["Desk"]
+
+T = TypeVar("T")
+_THREADS = 8
+
+
+class Desk:
+    """Answers questions about a store, each in a thread that has it open."""
+
+    def __init__(self, folder: Path, base: str = "", emails: tuple[str, ...] = ()) -> None:
+        self.folder = folder
+        self._local = threading.local()
+        self._open: list[Store] = []
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_THREADS, "desk")
+        settings = self.store().settings  # a folder that is no store is refused at once
+        self.base = (base or settings.base_url).rstrip("/")
+        self.emails = emails
+        self.series = settings.series
+
+    def store(self) -> Store:
+        """The store of this thread, opened anew if its catalogue was replaced."""
+        found: Store | None = getattr(self._local, "store", None)
+        if found is not None and not found.catalogue.replaced:
+            return found
+        with self._lock:
+            if found is not None:
+                self._open.remove(found)
+                found.close()
+            opened = self._local.store = Store(self.folder)
+            self._open.append(opened)
+        return opened
+
+    async def ask(self, question: Callable[[Store], T]) -> T:
+        """Run a function with a store, away from the event loop."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: question(self.store()))
+
+    def close(self) -> None:
+        """Finish what was begun, and let go of all files."""
+        self._threads.shutdown()
+        with self._lock:
+            while self._open:
+                self._open.pop().close()

@@ -1,0 +1,126 @@
+"""In front of the doors: the raw request target, limits, counts, and the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from muniment.web.doors.answers import Refusal, refuse
+
+__all__ = ["Front"]
+
+_HTTP = re.compile(rb"(?i)https?://[^/?#]*")
+_PDI = re.compile(rb"(?i)/?(?:urn:)?pdi:")
+_DOORS = ("oai", "openurl", "locate", "pdi", "uri-res", "healthz", "metrics", "static")
+_LONGEST = 8192  # bytes of a request target
+_HEADERS = 32768  # bytes of all headers
+_MOST = 512  # requests at the same time
+log = logging.getLogger("muniment.access")
+
+
+class Front:
+    """Wraps the application; everything here holds for every request."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.active = 0
+        self.answers: Counter[tuple[str, str, int]] = Counter()
+        self.seconds: Counter[str] = Counter()
+        self.octets: Counter[str] = Counter()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status, sent = time.monotonic(), 0, 0
+
+        async def counted(message: Any) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        door = "other"
+        self.active += 1
+        try:
+            scope, door = _routed(scope)
+            if self.active > _MOST:
+                raise Refusal(503, "too many requests at once; try again", Retry_After="5")
+            await self._app(scope, receive, counted)
+        except Refusal as refusal:
+            await refuse(refusal)(scope, receive, counted)
+        finally:
+            self.active -= 1
+            self._note(scope, door, status, sent, time.monotonic() - started)
+
+    def _note(self, scope: Any, door: str, status: int, sent: int, seconds: float) -> None:
+        method = scope["method"] if scope["method"] in _METHODS else "OTHER"
+        self.answers[door, method, status] += 1
+        self.seconds[door] += seconds  # type: ignore[assignment]
+        self.octets[door] += sent
+        if log.isEnabledFor(logging.INFO):
+            facts = {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                "client": (scope.get("client") or ("",))[0],
+                "method": scope["method"],
+                "target": scope.get("raw_path", b"").decode("latin-1")[:500],
+                "status": status,
+                "bytes": sent,
+                "ms": round(seconds * 1000, 1),
+            }
+            log.info("%s", json.dumps(facts))
+
+    def metrics(self) -> str:
+        """The counts as Prometheus reads them."""
+        lines = ["# TYPE muniment_requests_total counter"]
+        for (door, method, status), number in sorted(self.answers.items()):
+            labels = f'door="{door}",method="{method}",status="{status}"'
+            lines.append(f"muniment_requests_total{{{labels}}} {number}")
+        lines.append("# TYPE muniment_request_seconds_total counter")
+        lines += [
+            f'muniment_request_seconds_total{{door="{door}"}} {number:.6f}'
+            for door, number in sorted(self.seconds.items())
+        ]
+        lines.append("# TYPE muniment_response_bytes_total counter")
+        lines += [
+            f'muniment_response_bytes_total{{door="{door}"}} {number}'
+            for door, number in sorted(self.octets.items())
+        ]
+        lines += [
+            "# TYPE muniment_requests_active gauge",
+            f"muniment_requests_active {self.active}",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+_METHODS = {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "CONNECT"}
+
+
+def _routed(scope: Any) -> tuple[Any, str]:
+    """Return the request with the path that leads to its door, and the name of the door."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    if len(raw) + len(scope["query_string"]) > _LONGEST:
+        raise Refusal(414, f"the address may have {_LONGEST} bytes")
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > _HEADERS:
+        raise Refusal(431, f"the headers may have {_HEADERS} bytes", Connection="close")
+    if _PDI.match(raw):
+        # A name in absolute form addresses itself: Host says nothing (RFC 9112, 3.2.2).
+        headers = [(k, v) for k, v in scope["headers"] if k != b"host"]
+        headers.append((b"host", b"127.0.0.1"))
+        return {**scope, "path": "/pdi/", "raw_path": raw, "headers": headers}, "pdi"
+    if match := _HTTP.match(raw):
+        raw = raw[match.end() :] or b"/"
+        path = unquote_to_bytes(raw).decode("utf-8", "replace")
+        scope = {**scope, "path": path, "raw_path": raw}
+    if raw == b"*" and scope["method"] == "OPTIONS":
+        return {**scope, "path": "/healthz"}, "healthz"
+    top = scope["path"].strip("/").partition("/")[0]
+    return scope, top if top in _DOORS else "other"

@@ -1,0 +1,126 @@
+"""The door for links: OpenURL 1.0, over all ARC files and over each (Z39.88-2004)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.errors import NotFound
+from muniment.identifiers import parse_pdi
+from muniment.identifiers.openurl import KEV, VERSION, ContextObject, parse_kev
+from muniment.repository import Store
+from muniment.repository.catalogue import File
+from muniment.repository.naming import is_pdi
+from muniment.web.doors.answers import Refusal, body_of, uri_list
+from muniment.web.doors.desk import Desk
+from muniment.web.doors.finding import octets_of, pdi_named, refuse_withdrawn, versions_of
+from muniment.web.doors.octets import Octets, deliver, of_stream
+
+__all__ = ["openurl"]
+
+_DATASTREAM = {"info:lanl-repo/svc/getDatastream", "info:lanl-repo/svc/getdatastream"}
+_IDENTIFIERS = {"info:lanl-repo/svc/identifiers.list"}
+_LOWER = re.compile(r"(?i)((?:url|ctx)_ver=)z39\.88-2004")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a request is about."""
+
+    referent: str
+    service: str
+    resolver: str
+
+
+async def openurl(request: Request) -> Response:
+    """Deliver the datastream that a ContextObject names, or the list of identifiers."""
+    query = request.scope["query_string"]
+    if request.method == "POST":
+        query = b"&".join(part for part in (query, await body_of(request)) if part)
+    asked = _asked(query)
+    arc = request.path_params.get("arc", "")
+    desk: Desk = request.app.state.desk
+    if asked.service == "identifiers":
+        data = await desk.ask(lambda store: _identifiers(store, _arc(store, arc, asked)))
+        return Response(data, media_type="text/uri-list")
+    octets = await desk.ask(lambda store: _octets(store, asked.referent, _arc(store, arc, asked)))
+    method = "GET" if request.method == "POST" else request.method
+    return deliver(octets, method, request.headers)
+
+
+def _asked(query: bytes) -> _Asked:
+    try:
+        text = _LOWER.sub(rf"\g<1>{VERSION}", query.decode("ascii"))
+    except UnicodeDecodeError:
+        raise Refusal(400, "an OpenURL is ASCII, with percent-escapes") from None
+    keys = dict(parse_kev(text).foreign)
+    if not re.search(r"(?:^|&)url_ver=", text):
+        raise Refusal(400, f"the key url_ver={VERSION} is missing")
+    if "url_ctx_ref" in keys:
+        raise Refusal(501, "context objects by reference are not fetched; send them by value")
+    if "url_ctx_val" in keys:
+        _check_format(text)
+        return _context(parse_kev(_LOWER.sub(rf"\g<1>{VERSION}", keys["url_ctx_val"])))
+    return _context(parse_kev(text))
+
+
+def _check_format(text: str) -> None:
+    from urllib.parse import parse_qs
+
+    given = parse_qs(text).get("url_ctx_fmt", [KEV])
+    if given != [KEV]:
+        raise Refusal(501, f"context objects are read in the format {KEV}, not {given[0][:200]}")
+
+
+def _context(context: ContextObject) -> _Asked:
+    referents, services = context.referent.ids, context.entity("svc").ids
+    service = "datastream"
+    if services and set(services) <= _IDENTIFIERS:
+        service = "identifiers"
+    elif services and not set(services) <= _DATASTREAM:
+        raise Refusal(501, f"there is no service {services[0][:200]} here")
+    if service == "datastream" and len(referents) != 1:
+        what = "is missing" if not referents else f"is given {len(referents)} times"
+        raise Refusal(400, f"the key rft_id, which names the datastream, {what}")
+    resolvers = context.entity("res").ids
+    return _Asked(referents[0] if referents else "", service, resolvers[0] if resolvers else "")
+
+
+def _arc(store: Store, name: str, asked: _Asked) -> File | None:
+    """Return the ARC file that the path names; a resolver's identifier may name one as well."""
+    if not name:
+        found = store.catalogue.find_file(asked.resolver) if asked.resolver else None
+        return found if found is not None and found.kind == "arc" else None
+    found = store.catalogue.find_file(name)
+    if found is None or found.kind != "arc":
+        raise NotFound(f"there is no ARC file {name[:200]} in this store")
+    return found
+
+
+def _octets(store: Store, name: str, arc: File | None) -> Octets:
+    stream = store.catalogue.stream(name, arc.id if arc else -1)
+    if stream is not None:
+        refuse_withdrawn(store, store.catalogue.named(name, "stream"))
+        return of_stream(store, stream)
+    if arc is None and is_pdi(name):
+        return octets_of(store, pdi_named(store, parse_pdi(name)).binding)
+    records = versions_of(store, name) if arc is None else []
+    if records and records[-1].kind == "object":
+        refuse_withdrawn(store, records[-1:])
+        streams = store.object(records[-1]).streams
+        if len(streams) == 1:
+            return of_stream(store, store.stream(streams[0].identifier))
+        raise NotFound(f"{name} has {len(streams)} datastreams; /locate?id= names them")
+    raise NotFound(f"there is no datastream {name} " + ("in this file" if arc else "here"))
+
+
+def _identifiers(store: Store, arc: File | None) -> bytes:
+    def names() -> Iterator[str]:
+        for file in [arc] if arc else store.catalogue.files("arc"):
+            yield from (each.identifier for each in store.catalogue.streams_in(file.id))
+
+    return uri_list("datastreams", (name for name in names() if name))

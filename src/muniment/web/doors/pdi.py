@@ -1,0 +1,177 @@
+"""PDIs as URLs: ``/pdi/SERIES/…``, and ``GET pdi://SERIES/… HTTP/1.1`` (draft 3.8)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from html import escape
+from itertools import islice
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from muniment.errors import NotFound
+from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
+from muniment.repository import Store
+from muniment.web.doors.answers import (
+    Refusal,
+    best,
+    page,
+    query_keys,
+    safe_text,
+    uri_list,
+)
+from muniment.web.doors.desk import Desk
+from muniment.web.doors.finding import Named, octets_of, part_of, pdi_named
+from muniment.web.doors.locating import pdi_url
+from muniment.web.doors.octets import Octets, deliver
+
+__all__ = ["METHODS", "describe_links", "opened", "pdi", "spelled"]
+
+METHODS = ["GET", "HEAD", "OPTIONS", "PUT", "POST", "PATCH", "DELETE", "TRACE"]
+_ALLOWED = "GET, HEAD, OPTIONS"
+_FRAGMENT = re.compile(r"^(.*?\.[1-9][0-9]*)%23(.*)$")
+_PREFIX = re.compile(r"(?i)^/?(?:urn:)?pdi:|^/pdi/")
+_LISTED = ("text/uri-list", "application/json", "text/html")
+_PARTS = ("text/html", "application/json", "text/csv", "text/plain", "application/xml")
+_PAGE = 1000
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+async def pdi(request: Request) -> Response:
+    """Answer any method on a name."""
+    text = spelled(request.scope["raw_path"])
+    desk: Desk = request.app.state.desk
+    if request.method == "OPTIONS":
+        await desk.ask(lambda store: _known_series(store, text))
+        return Response(None, 204, {"Allow": _ALLOWED})
+    if request.method not in ("GET", "HEAD"):
+        raise Refusal(405, f"{request.method} is not for documents that last", Allow=_ALLOWED)
+    if "*" in text:
+        return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
+    asked = parse_pdi(text)
+    accept = request.headers.get("accept", "")
+    octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base))
+    return deliver(octets, request.method, request.headers)
+
+
+def spelled(raw: bytes) -> str:
+    """Return the PDI that a request target spells; ``%23`` behind a version begins a fragment.
+
+    >>> spelled(b"/pdi/a.us/2001/01/01/1.text.1%2337,51")
+    'pdi://a.us/2001/01/01/1.text.1#37,51'
+    >>> spelled(b"PDI://a.us/2001/01/01/1.text.1")
+    'pdi://a.us/2001/01/01/1.text.1'
+    """
+    try:
+        text = raw.decode("ascii")
+    except UnicodeDecodeError:
+        raise Refusal(400, "a PDI is ASCII, with percent-escapes") from None
+    rest = _PREFIX.sub("", text, count=1)
+    text = "pdi://" + rest.removeprefix("//")
+    match = _FRAGMENT.match(text)
+    return f"{match[1]}#{match[2]}" if match else text
+
+
+def _known_series(store: Store, text: str) -> None:
+    series = parse_series(text.removeprefix("pdi://").partition("/")[0])
+    if series not in store.names.rules().series:
+        raise NotFound(f"the series {series} is not known here")
+
+
+def opened(store: Store, asked: Pdi, accept: str, base: str) -> Octets:
+    """Open what a name stands for, with all headers that belong to it."""
+    if asked.citation is not None:
+        raise Refusal(501, "a citation is not a document; ask for the citing or the cited one")
+    named = pdi_named(store, asked)
+    if asked.format is None:
+        named = _negotiated(named, accept)
+    if asked.fragment is not None:
+        octets = part_of(store, asked, named, best(accept, _PARTS) or "" if accept else "")
+        octets.sha256 = hashlib.sha256(octets.source.read()).hexdigest()
+        octets.date = named.binding.at
+    else:
+        octets = octets_of(store, named.binding)
+    full = named.pdi._replace(fragment=asked.fragment)
+    octets.headers = {
+        "Content-Location": safe_text(str(full)),
+        "Cache-Control": _FOREVER if asked.version else "public, max-age=60",
+        "Link": ", ".join(describe_links(named, asked, base)),
+    }
+    if asked.format is None or asked.fragment is not None:
+        octets.headers["Vary"] = "Accept"
+    if moment := _moment(named.binding.at):
+        octets.headers["Memento-Datetime"] = format_datetime(moment, usegmt=True)
+    return octets
+
+
+def _moment(at: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(at).astimezone(UTC)
+    except ValueError:
+        return None
+
+
+def _negotiated(named: Named, accept: str) -> Named:
+    """Choose among the formats of a version."""
+    kinds = {each.pdi.media_type or "application/octet-stream": each for each in named.renditions}
+    first = named.pdi.media_type or "application/octet-stream"
+    offered = [first, *(kind for kind in kinds if kind != first)]
+    chosen = best(accept, offered)
+    if chosen is None:
+        raise Refusal(406, f"the document can be had as {', '.join(offered)}", Vary="Accept")
+    binding = kinds.get(chosen, named.binding)
+    return Named(binding.pdi, binding, named.renditions, named.latest)
+
+
+def describe_links(named: Named, asked: Pdi, base: str) -> list[str]:
+    """Return the links that lead on from a document (RFC 8288, 8574, 5829)."""
+    whole = named.pdi.document
+    number = whole.version if isinstance(whole.version, int) else 1
+    pairs = [
+        ("cite-as", pdi_url(base, str(whole._replace(fragment=asked.fragment)))),
+        ("describedby", f"{base}/uri-res/N2C?{whole}"),
+        ("latest-version", pdi_url(base, str(whole._replace(version=named.latest)))),
+        ("original", pdi_url(base, str(whole.generic))),
+    ]
+    if number > 1:
+        pairs.append(
+            ("predecessor-version", pdi_url(base, str(whole._replace(version=number - 1))))
+        )
+    if asked.fragment is not None:
+        pairs.append(("canonical", pdi_url(base, str(whole))))
+    return [f'<{safe_text(url)}>; rel="{relation}"' for relation, url in pairs]
+
+
+async def _listed(request: Request, desk: Desk, pattern: Pdi) -> Response:
+    """List the names that a pattern stands for, a page at a time."""
+    kind = best(request.headers.get("accept", ""), _LISTED)
+    if kind is None:
+        raise Refusal(406, f"lists can be had as {', '.join(_LISTED)}")
+    query = request.scope["query_string"].decode("latin-1")
+    given = query_keys(query).get("after", [""])[0]
+    after = parse_pdi(given) if given else None
+
+    def names(store: Store) -> list[str]:
+        return [str(each) for each in islice(store.names.listing(pattern, after), _PAGE + 1)]
+
+    found = await desk.ask(names)
+    complete = len(found) <= _PAGE
+    found = found[:_PAGE]
+    headers = {"Vary": "Accept"}
+    if not complete:
+        following = f"{pdi_url(desk.base, str(pattern))}?after={quote(found[-1], safe=':/')}"
+        headers["Link"] = f'<{safe_text(following)}>; rel="next"'
+    if kind == "application/json":
+        facts = {"pattern": str(pattern), "pdis": found, "complete": complete}
+        return Response(json.dumps(facts), headers=headers, media_type=kind)
+    if kind == "text/uri-list":
+        return Response(uri_list(str(pattern), found), headers=headers, media_type=kind)
+    items = "".join(
+        f'<li><a href="{escape(pdi_url("", each))}">{escape(each)}</a>' for each in found
+    )
+    return Response(page(str(pattern), f"<ul>{items}</ul>"), headers=headers, media_type=kind)

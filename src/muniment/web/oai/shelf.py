@@ -1,0 +1,259 @@
+"""A store, or one of its tapes, as harvesters see it: records are read from the tape by seek."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from urllib.parse import quote
+from xml.sax.saxutils import escape
+
+from muniment.errors import MunimentError, NotFound
+from muniment.objects import (
+    DIDL,
+    METS,
+    DigitalObject,
+    didl_document,
+    didl_statement,
+    mets_document,
+    read_object,
+)
+from muniment.objects.didl import DC, OAI_DC
+from muniment.repository import Store, harvest
+from muniment.repository.catalogue import File, Found
+from muniment.repository.harvest import Wanted
+from muniment.web.oai.records import About, Header, MetadataFormat, Place, Record, Set
+from muniment.web.oai.requests import Selection
+
+__all__ = ["Shelf", "tape_name"]
+
+_FORMATS = (
+    MetadataFormat(
+        "didl",
+        "http://standards.iso.org/ittf/PubliclyAvailableStandards/MPEG-21_schema_files/did/didl.xsd",
+        DIDL,
+    ),
+    MetadataFormat("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc.xsd", OAI_DC),
+    MetadataFormat("mets", "http://www.loc.gov/standards/mets/mets.xsd", METS),
+)
+_ELEMENTS = (
+    "title", "creator", "subject", "description", "publisher", "contributor", "date", "type",
+    "format", "identifier", "source", "language", "relation", "coverage", "rights",
+)  # fmt: skip
+_FRIENDS = "http://www.openarchives.org/OAI/2.0/friends/"
+_XSI = "http://www.w3.org/2001/XMLSchema-instance"
+_SPEC = re.compile(r"[A-Za-z0-9\-_.!~*'()]+")
+_MOST_FRIENDS = 500
+_NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def tape_name(file: File) -> str:
+    """What stands for a tape in addresses and sets: its UUID, or for others its file's name."""
+    name = file.uri.removeprefix("urn:uuid:")
+    return name if name != file.uri else file.name
+
+
+class Shelf:
+    """The records of a store, or of one tape."""
+
+    def __init__(self, store: Store, base: str, emails: tuple[str, ...], tape: str = "") -> None:
+        self._store, self._catalogue = store, store.catalogue
+        self._base, self._emails, self._tape = base.rstrip("/"), emails, None
+        if tape:
+            self._tape = self._catalogue.find_file(tape)
+            if self._tape is None or self._tape.kind != "tape":
+                raise NotFound(f"there is no tape {tape[:200]} in this store")
+        self._file = self._tape.id if self._tape else -1
+        self._tapes: dict[int, File] = {}
+
+    @property
+    def secret(self) -> bytes:
+        """The catalogue's secret, made another for each tape."""
+        scope = self._tape.uri if self._tape else self._store.settings.id
+        return hmac.digest(harvest.secret(self._catalogue), scope.encode(), "sha256")
+
+    def about(self) -> About:
+        """Introduce the repository."""
+        oldest = harvest.earliest(self._catalogue, self._file)
+        settings = self._store.settings
+        name = f"Tape {tape_name(self._tape)}" if self._tape else f"Store {settings.series}"
+        return About(
+            name,
+            self._address(self._tape),
+            _time(oldest) if oldest else _NO_DATE,
+            self._emails,
+            compressions=("gzip",),
+            descriptions=self._friends(),
+        )
+
+    def _address(self, tape: File | None) -> str:
+        return (
+            f"{self._base}/oai/{quote(tape_name(tape), safe='')}" if tape else f"{self._base}/oai"
+        )
+
+    def _friends(self) -> tuple[bytes, ...]:
+        """The tapes are the friends of the store, and the store is the friend of each tape."""
+        if self._tape:
+            addresses = [self._address(None)]
+        else:
+            tapes = self._catalogue.files("tape")[:_MOST_FRIENDS]
+            addresses = [self._address(tape) for tape in tapes]
+        text = "".join(f"<baseURL>{escape(address)}</baseURL>" for address in addresses)
+        schema = f"{_FRIENDS} http://www.openarchives.org/OAI/2.0/friends.xsd"
+        head = f'<friends xmlns="{_FRIENDS}" xmlns:xsi="{_XSI}" xsi:schemaLocation="{schema}">'
+        return (f"{head}{text}</friends>".encode(),) if text else ()
+
+    def formats(self, identifier: str | None = None) -> Sequence[MetadataFormat]:
+        """All formats; METS only for what is an object."""
+        if identifier is not None and self._find(identifier).kind != "object":
+            return _FORMATS[:2]
+        return _FORMATS
+
+    def sets(self) -> Sequence[Set]:
+        """Sets by format, and over the whole store by tape."""
+        tokens = harvest.formats(self._catalogue, self._file)
+        specs = [(_format_spec(token), token) for token in tokens]
+        found = [Set("format", "By format")] if specs else []
+        found += [Set(spec, f"Documents in the format {token}") for spec, token in specs if spec]
+        if not self._tape:
+            tapes = self._catalogue.files("tape")
+            found.append(Set("tape", "By tape"))
+            found += [Set(_tape_spec(tape), f"The tape {tape.uri}") for tape in tapes]
+        return found
+
+    def get(self, identifier: str, prefix: str) -> Record | None:
+        """One record."""
+        found = self._find(identifier)
+        if prefix not in {each.prefix for each in self.formats(identifier)}:
+            return None
+        return self._record(found, prefix)
+
+    def _find(self, identifier: str) -> Found:
+        found = self._catalogue.record(identifier)
+        if found is None or found.kind not in Wanted().kinds or self._file not in (-1, found.file):
+            raise NotFound(f"there is no record {identifier}")
+        return found
+
+    def last(self) -> int:
+        """The number of the record that arrived last."""
+        return harvest.last(self._catalogue, self._file)
+
+    def count(self, selection: Selection, last: int) -> int:
+        """How many records a selection holds."""
+        wanted = self._wanted(selection)
+        return harvest.count(self._catalogue, wanted, last) if wanted else 0
+
+    def headers(
+        self, selection: Selection, last: int, after: Place | None, limit: int
+    ) -> Iterator[Header]:
+        """Yield headers."""
+        return map(self._header, self._select(selection, last, after, limit))
+
+    def records(
+        self, selection: Selection, last: int, after: Place | None, limit: int
+    ) -> Iterator[Record]:
+        """Yield records."""
+        for found in self._select(selection, last, after, limit):
+            yield self._record(found, selection.prefix)
+
+    def _select(
+        self, selection: Selection, last: int, after: Place | None, limit: int
+    ) -> Iterator[Found]:
+        wanted = self._wanted(selection)
+        place = (_text(after.datestamp), after.number) if after else None
+        return harvest.select(self._catalogue, wanted, last, place, limit) if wanted else iter(())
+
+    def _wanted(self, selection: Selection) -> Wanted | None:
+        """Return what the catalogue is asked for; None if it is certain that there is nothing."""
+        file, token = self._file, ""
+        top, _, rest = (selection.set_spec or "").partition(":")
+        if top == "format":
+            token = rest.replace(".", "+")
+        elif top == "tape" and not self._tape:
+            if rest:
+                tapes = self._catalogue.files("tape")
+                file = next((t.id for t in tapes if _tape_spec(t) == f"tape:{rest}"), -2)
+        elif top:
+            return None
+        if file == -2:
+            return None
+        kinds = ("object",) if selection.prefix == "mets" else Wanted().kinds
+        since = _text(selection.since) if selection.since else ""
+        until = _text(selection.until) if selection.until else "9999"
+        return Wanted(since, until, kinds, file, token)
+
+    def _header(self, found: Found) -> Header:
+        place = Place(_time(found.date), harvest.number_of(found))
+        specs = []
+        if found.pdi and (spec := _format_spec(found.pdi.rsplit(".", 2)[1])):
+            specs.append(spec)
+        if not self._tape:
+            if found.file not in self._tapes:
+                self._tapes[found.file] = self._catalogue.file(found.file)
+            specs.append(_tape_spec(self._tapes[found.file]))
+        return Header(found.identifier, place, tuple(specs))
+
+    def _record(self, found: Found, prefix: str) -> Record:
+        document = self._store.document(found)
+        return Record(self._header(found), self._as(document, found, prefix))
+
+    def _as(self, document: bytes, found: Found, prefix: str) -> bytes:
+        """Return a record in a format: as it stands on the tape, if it is in this format."""
+        marks = {"didl": DIDL.encode(), "mets": METS.encode()}
+        if prefix in marks and marks[prefix] in document[:1000] and document[:1] == b"<":
+            return document
+        thing = _object(document, found)
+        if prefix == "oai_dc":
+            return _dublin_core(thing, found)
+        if prefix == "mets":
+            return mets_document(thing or _bare(found), self._base)
+        if thing is None:
+            return didl_statement(found.identifier, found.date, document)
+        return didl_document(thing, self._base)
+
+
+def _object(document: bytes, found: Found) -> DigitalObject | None:
+    try:
+        return read_object(document, found.identifier)
+    except MunimentError:
+        return None  # a record of other origin, which need not describe an object
+
+
+def _bare(found: Found) -> DigitalObject:
+    return DigitalObject(found.identifier, found.date, (found.pdi,) if found.pdi else (), ())
+
+
+def _dublin_core(thing: DigitalObject | None, found: Found) -> bytes:
+    """Return a description that everybody understands, from what the record says of itself."""
+    pairs = [(name, value) for name, value in (thing.metadata if thing else ()) if value]
+    known = {value for name, value in pairs if name == "identifier"}
+    names = dict.fromkeys((*(thing.contents if thing else ()), found.identifier))
+    pairs += [("identifier", name) for name in names if name not in known]
+    text = "".join(
+        f"<dc:{name}>{escape(value)}</dc:{name}>" for name, value in pairs if name in _ELEMENTS
+    )
+    return (
+        f'<oai_dc:dc xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}" xmlns:xsi="{_XSI}" '
+        f'xsi:schemaLocation="{OAI_DC} http://www.openarchives.org/OAI/2.0/oai_dc.xsd">'
+        f"{text}</oai_dc:dc>"
+    ).encode()
+
+
+def _format_spec(token: str) -> str:
+    """Return the set of a format; a plus, which sets cannot have, becomes a dot."""
+    name = token.replace("+", ".")
+    return f"format:{name}" if _SPEC.fullmatch(name) else ""
+
+
+def _tape_spec(tape: File) -> str:
+    name = tape_name(tape)
+    return f"tape:{name if _SPEC.fullmatch(name) else tape.id}"
+
+
+def _time(date: str) -> datetime:
+    return datetime.fromisoformat(date)
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
