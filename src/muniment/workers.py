@@ -92,19 +92,16 @@ def start_workers(source: Source, jobs: int, unchanged: Callable[[], bool]) -> I
 def deaf_children() -> Iterator[None]:
     """Let processes that are started meanwhile not hear Ctrl-C: this one stops them.
 
-    They inherit that the signal is ignored. It is blocked as well, so that one which comes
-    meanwhile waits for this process instead of getting lost.
+    They inherit that the signal is blocked. One that comes meanwhile waits for this process.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     resource_tracker.ensure_running()  # starting it later would unblock the signal
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
