@@ -174,7 +174,9 @@ def test_a_stopped_run_leaves_nothing_behind(tmp_path: Path, number: int, code: 
         INSERT INTO n SELECT i, 'number ' || i FROM c;
     """
     url = database(tmp_path / "big.db", script)
-    start = "from muniment.cli.main import main; main()"
+    # Where the tests run in the background, the signal is ignored from the start.
+    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"{hearing}; from muniment.cli.main import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", start, "archive", url, "big.siard", "--compression", "strong"],
         cwd=tmp_path,
