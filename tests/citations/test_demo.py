@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-pytest.importorskip("numpy")
-
 from muniment import transfer
 from muniment.citations import cite_part, cite_query, open_document, prove
 from muniment.demo import build_sample

@@ -7,8 +7,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-pytest.importorskip("numpy")
-
 from muniment import transfer
 from muniment.citations import cite_query, open_document, prove
 from muniment.errors import DigestMismatch, NotFound, QueryError

@@ -91,7 +91,6 @@ def test_a_stored_archive_is_shown_in_place(run: Run, shop: str) -> None:
 def test_stored_archives_of_one_batch_are_queried_in_place(
     run: Run, shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("duckdb")
     monkeypatch.setenv("MUNIMENT_CACHE", str(tmp_path / "cache"))
     run("archive", shop, "shop.siard")
     run("archive", shop, "part.siard", "--table", "fruit", "--where", "fruit=id > 1")

@@ -8,7 +8,9 @@ import struct
 import wave
 from pathlib import Path
 
+import av
 import pytest
+from PIL import Image
 
 from muniment.errors import FragmentError, UsageError
 from muniment.fragments import Extract, check_quotation, extract
@@ -95,10 +97,9 @@ def test_a_part_across_elements_is_served_but_not_created(cut) -> None:  # type:
 
 
 def picture(kind: str, frames: int = 1) -> bytes:
-    image = pytest.importorskip("PIL.Image")
     pictures = []
     for frame in range(frames):
-        one = image.new("RGB", (100, 100))
+        one = Image.new("RGB", (100, 100))
         one.putdata([(x, y, 40 * frame) for y in range(100) for x in range(100)])
         pictures.append(one.quantize(256) if kind == "GIF" else one)
     stream = io.BytesIO()
@@ -179,7 +180,6 @@ def test_sound_is_cut_by_time(cut) -> None:  # type: ignore[no-untyped-def]
     ],
 )
 def test_other_sound_is_decoded_and_cut(cut, container: str, codec: str, media: str) -> None:  # type: ignore[no-untyped-def]
-    av = pytest.importorskip("av")
     stream = io.BytesIO()
     with av.open(io.BytesIO(sound())) as source, av.open(stream, "w", format=container) as target:
         out = target.add_stream(codec, rate=8000, layout="mono")
@@ -199,15 +199,13 @@ def test_other_sound_is_decoded_and_cut(cut, container: str, codec: str, media: 
 
 
 def test_film_is_cut_by_time_and_cropped(cut) -> None:  # type: ignore[no-untyped-def]
-    av = pytest.importorskip("av")
-    image = pytest.importorskip("PIL.Image")
     stream = io.BytesIO()
     with av.open(stream, "w", format="mp4") as target:
         out = target.add_stream("libx264", rate=10)
         out.width, out.height, out.pix_fmt = 64, 48, "yuv420p"
         for number in range(40):
             for packet in out.encode(
-                av.VideoFrame.from_image(image.new("RGB", (64, 48), (5 * number, 0, 0)))
+                av.VideoFrame.from_image(Image.new("RGB", (64, 48), (5 * number, 0, 0)))
             ):
                 target.mux(packet)
         for packet in out.encode():
@@ -269,11 +267,10 @@ def test_quotations_of_quotations_and_of_whole_documents(documents) -> None:  # 
 
 def test_pictures_and_sounds_are_quoted(documents) -> None:  # type: ignore[no-untyped-def]
     kept, open_document = documents
-    image = pytest.importorskip("PIL.Image")
     small, large = "pdi://a.us/2001/01/01/1.png.1", "pdi://a.us/2001/01/01/2.png.1"
     kept[small] = picture("PNG")
-    sheet = image.new("RGB", (200, 200))
-    with image.open(io.BytesIO(kept[small])) as whole:
+    sheet = Image.new("RGB", (200, 200))
+    with Image.open(io.BytesIO(kept[small])) as whole:
         sheet.paste(whole.crop((0, 0, 30, 30)), (50, 60))
     stream = io.BytesIO()
     sheet.save(stream, "PNG")

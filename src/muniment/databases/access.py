@@ -14,7 +14,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,27 +60,9 @@ class AccessSource:
         self.path, self._selection, self.spool = path, selection, spool
         catalogue = read_catalogue(path, run_tool)
         selection.check(catalogue.database, ())
-        self._database = selection.prune(catalogue.database)
-        self._database = self._with_text(self._database)
+        self._database = selection.with_text(selection.prune(catalogue.database))
         self._tables = catalogue.tables
         self.notes = list(catalogue.notes)
-
-    def _with_text(self, database: Database) -> Database:
-        """Let columns that are archived as text be text."""
-
-        def table_of(schema: Schema, table: Table) -> Table:
-            columns = tuple(
-                replace(c, type=PredefinedType("CLOB"))
-                if self._selection.wants_text(schema.name, table.name, c.name)
-                else c
-                for c in table.columns
-            )
-            return replace(table, columns=columns)
-
-        schemas = tuple(
-            replace(s, tables=tuple(table_of(s, t) for t in s.tables)) for s in database.schemas
-        )
-        return replace(database, schemas=schemas)
 
     def describe(self) -> Database:
         """Return the definitions, with the counts that the file states."""

@@ -5,6 +5,7 @@ For products without a bulk path of their own: correct and bounded in memory, no
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -22,7 +23,7 @@ _BATCH = 1 << 16  # bytes, roughly
 _LONGEST = 60  # characters of a value in a message
 
 
-class CursorSource:
+class CursorSource(ABC):
     """A source that reads Python values; a product supplies ``_database`` and ``_rows``."""
 
     _database: Database
@@ -52,9 +53,9 @@ class CursorSource:
         """Open a large value, which waits in a file."""
         return self._spool.open(reference)
 
+    @abstractmethod
     def _rows(self, schema: Schema, table: Table) -> Iterable[Sequence[Any]]:
         """Yield the rows of a table as the driver gives them."""
-        raise NotImplementedError
 
     def batches(self, schema: Schema, table: Table, part: None) -> Iterator[Batch]:
         """Yield the rows of a table."""

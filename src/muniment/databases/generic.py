@@ -160,7 +160,7 @@ class GenericSource(CursorSource):
         )
         self._selection.check(whole, views)
         whole = self._with_views(inspector, whole)
-        return self._as_text(self._selection.prune(whole))
+        return self._selection.with_text(self._selection.prune(whole))
 
     def _product(self) -> str:
         names = {"postgresql": "PostgreSQL", "mysql": "MySQL", "mariadb": "MariaDB",
@@ -333,21 +333,6 @@ class GenericSource(CursorSource):
         chosen = replace(self._selection, tables=(), exclude=())
         self._selection = chosen  # what is not wanted is not among the tables any more
         return replace(database, schemas=tuple(schemas))
-
-    def _as_text(self, database: Database) -> Database:
-        def table_of(schema: Schema, table: Table) -> Table:
-            columns = tuple(
-                replace(c, type=PredefinedType("CLOB"))
-                if self._selection.wants_text(schema.name, table.name, c.name)
-                else c
-                for c in table.columns
-            )
-            return replace(table, columns=columns)
-
-        schemas = tuple(
-            replace(s, tables=tuple(table_of(s, t) for t in s.tables)) for s in database.schemas
-        )
-        return replace(database, schemas=schemas)
 
     # Rows
 

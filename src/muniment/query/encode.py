@@ -13,14 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muniment.databases.duckdb.pieces import (
-    CHUNK_BYTES,
-    CHUNK_ROWS,
-    Splitter,
-    as_values,
-    nested_type,
-    nested_value,
-)
+from muniment.databases.duckdb.pieces import as_values, nested_type, nested_value, packed
 from muniment.sql.batch import REF, Batch, Cell, cell_value
 from muniment.sql.model import Array, Leaf, Shape, Struct
 
@@ -50,27 +43,7 @@ class IndexEncoder:
     shapes: tuple[Shape, ...]
 
     def __call__(self, batches: Iterable[Batch]) -> IndexPiece:
-        chunks, rows = [], 0
-        for table in self._tables(batches):
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, table.schema) as stream:
-                stream.write_table(table)
-            chunks.append(sink.getvalue().to_pybytes())
-            rows += table.num_rows
-        return IndexPiece(tuple(chunks), rows)
-
-    def _tables(self, batches: Iterable[Batch]) -> Iterator[pa.Table]:
-        split = Splitter(len(self.shapes))
-        rows = size = 0
-        for batch in batches:
-            split.add(batch)
-            rows += batch.rows
-            size += len(batch.data)
-            if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-                yield self._table(split.columns())
-                rows = size = 0
-        if rows:
-            yield self._table(split.columns())
+        return IndexPiece(*packed(batches, len(self.shapes), self._table))
 
     def _table(self, columns: list[pa.Array]) -> pa.Table:
         arrays = map(_array, self.shapes, columns)

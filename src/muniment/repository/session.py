@@ -1,6 +1,6 @@
 """Writing into a store: one batch is one tape, with as many ARC files as the size limit asks for.
 
-Datastreams go first, into files that this session alone writes. Then, in turn with other writers,
+Datastreams go first, into files that nobody else writes. Then, in turn with other writers,
 a group of objects gets its names, its documents go onto the tape, both files are synced, and the
 catalogue learns of them: from there on the objects are acknowledged, and survive whatever happens.
 """

@@ -10,6 +10,7 @@ from typing import TypeVar
 from muniment.errors import UsageError
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.original import join_original, split_original
+from muniment.sql.types import PredefinedType
 
 __all__ = ["Selection"]
 
@@ -63,6 +64,23 @@ class Selection:
         """Whether a column is to be archived as text whatever its type."""
         full = f"{schema}.{table}.{column}"
         return any(fnmatchcase(full, p) or fnmatchcase(full, f"{schema}.{p}") for p in self.as_text)
+
+    def with_text(self, database: Database) -> Database:
+        """Return the definitions with text as the type of the columns that are archived as such."""
+
+        def chosen(schema: Schema, table: Table) -> Table:
+            columns = tuple(
+                replace(c, type=PredefinedType("CLOB"))
+                if self.wants_text(schema.name, table.name, c.name)
+                else c
+                for c in table.columns
+            )
+            return replace(table, columns=columns)
+
+        schemas = tuple(
+            replace(s, tables=tuple(chosen(s, t) for t in s.tables)) for s in database.schemas
+        )
+        return replace(database, schemas=schemas)
 
     def check(self, database: Database, views: Iterable[tuple[str, str]]) -> None:
         """Refuse names that match nothing: a misspelt table must not vanish in silence."""

@@ -21,11 +21,11 @@ from muniment.sql.types import Kind, PredefinedType
 from muniment.sql.values import with_values
 
 __all__ = [
-    "CHUNK_BYTES", "CHUNK_ROWS", "DuckdbEncoder", "DuckdbPiece", "Splitter", "arrow_tables",
-    "as_values", "nested_type", "nested_value",
+    "CHUNK_BYTES", "DuckdbEncoder", "DuckdbPiece", "arrow_tables",
+    "as_values", "nested_type", "nested_value", "packed",
 ]  # fmt: skip
 
-CHUNK_ROWS = 122_880  # one row group
+_CHUNK_ROWS = 122_880  # one row group
 CHUNK_BYTES = 1 << 25
 _GROUP_BYTES = 1 << 20  # what is split at once
 pa.set_memory_pool(pa.system_memory_pool())  # gives memory back where the others keep it
@@ -53,27 +53,7 @@ class DuckdbEncoder:
         return f"{self.where}.{self.columns[number]}"
 
     def __call__(self, batches: Iterable[Batch]) -> DuckdbPiece:
-        chunks, rows = [], 0
-        for chunk in self._chunks(batches):
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, chunk.schema) as stream:
-                stream.write_table(chunk)
-            chunks.append(sink.getvalue().to_pybytes())
-            rows += chunk.num_rows
-        return DuckdbPiece(tuple(chunks), rows)
-
-    def _chunks(self, batches: Iterable[Batch]) -> Iterator[pa.Table]:
-        split = Splitter(len(self.columns))
-        rows = size = 0
-        for batch in batches:
-            split.add(batch)
-            rows += batch.rows
-            size += len(batch.data)
-            if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-                yield self._table(split.columns())
-                rows = size = 0
-        if rows:
-            yield self._table(split.columns())
+        return DuckdbPiece(*packed(batches, len(self.columns), self._table))
 
     def _table(self, columns: list[pa.Array]) -> pa.Table:
         names = [f"c{number}" for number in range(len(columns))]
@@ -94,7 +74,36 @@ class DuckdbEncoder:
         return as_values(text, shape.type)
 
 
-class Splitter:
+def packed(
+    batches: Iterable[Batch], width: int, table_of: Callable[[list[pa.Array]], pa.Table]
+) -> tuple[tuple[bytes, ...], int]:
+    """Return batches as Arrow IPC streams of bounded size, and the number of their rows."""
+    chunks, rows = [], 0
+    for columns in _columns(batches, width):
+        table = table_of(columns)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        chunks.append(sink.getvalue().to_pybytes())
+        rows += table.num_rows
+    return tuple(chunks), rows
+
+
+def _columns(batches: Iterable[Batch], width: int) -> Iterator[list[pa.Array]]:
+    split = _Splitter(width)
+    rows = size = 0
+    for batch in batches:
+        split.add(batch)
+        rows += batch.rows
+        size += len(batch.data)
+        if rows >= _CHUNK_ROWS or size >= CHUNK_BYTES:
+            yield split.columns()
+            rows = size = 0
+    if rows:
+        yield split.columns()
+
+
+class _Splitter:
     """Collects batches and gives back their columns."""
 
     def __init__(self, width: int) -> None:
@@ -152,7 +161,7 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     rows = size = 0
     for table in tables:
-        full = rows >= CHUNK_ROWS or size >= CHUNK_BYTES
+        full = rows >= _CHUNK_ROWS or size >= CHUNK_BYTES
         if held and (full or held[0].schema != table.schema):
             yield pa.concat_tables(held)
             held, rows, size = [], 0, 0
