@@ -1,5 +1,6 @@
 # demo   the whole story on a sample database          (installs what it needs into .venv)
 # test   lint, types, and every test                   (and the tools the tests look through)
+# fuzz   the property-based tests, each time with other examples
 # lint   ruff and mypy alone
 # bench  measure, and write docs/benchmarks.md
 # docs   run every command of the README again, write docs/types.md, take the pictures of docs/tour.md
@@ -14,7 +15,7 @@ TOOLS := xmllint:libxml2-utils xmlsec1:xmlsec1 unzip:unzip sqlite3:sqlite3 pg_ct
   /usr/sbin/firebird:firebird3.0-server mariadbd:mariadb-server chromium:chromium
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench docs clean tools
+.PHONY: help demo test fuzz lint bench docs clean tools
 
 help:
 	@sed -n 's/^# \([a-z]* .*\)/  make \1/p' Makefile
@@ -24,6 +25,9 @@ demo: $(VENV)/installed
 
 test: tools lint
 	$(BIN)/python -m pytest -q -n auto
+
+fuzz: tools $(VENV)/installed-dev
+	MUNIMENT_FUZZ=1 $(BIN)/python -m pytest -q -n auto $$(grep -rl hypothesis --include='test_*.py' tests)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

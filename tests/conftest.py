@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
+from hypothesis import settings
 
 from servers.mariadb import MariadbServer, private_mariadb
 from servers.postgresql import Cluster, private_postgresql
+
+# One commit gives one answer, here and in continuous integration; `make fuzz` looks further.
+settings.register_profile("steady", derandomize=True)
+settings.register_profile("fuzz", print_blob=True)
+settings.load_profile("fuzz" if os.environ.get("MUNIMENT_FUZZ") else "steady")
 
 SAMPLES = Path(__file__).resolve().parents[2] / "shared" / "samples"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import multiprocessing
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -235,8 +235,9 @@ class _TableComparer:
             xml.expect(b"</table>\n")
             xml.expect_end()
         except (_NotPlain, Unfit):
-            for _ in stream:  # what the other process has still to say
-                pass
+            with suppress(_NotPlain, Unfit):  # what the other process has still to say
+                for _ in stream:
+                    pass
             return None
         digest, digest1 = self._side.outcome or "", ordered.hexdigest() if ordered else None
         return self._result((rows, rows), (digest, digest), (digest1, digest1))
