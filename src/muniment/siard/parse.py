@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from xml.parsers import expat
 
 from muniment.errors import SiardError
+from muniment.kernels import Reading, reading_kernel, worth_while
 from muniment.siard.cells import UNEXPECTED, unescape_cells, unescape_text
 from muniment.siard.lobs.location import reference_of
 from muniment.siard.rows import in_utc
@@ -33,6 +34,7 @@ _OTHER_ENCODING = re.compile(rb"encoding\s*=\s*[\"'](?!utf-8)", re.IGNORECASE)
 _HEAD_LIMIT = 1 << 16
 RUN_SIZE = 4 << 20
 _SLICE = 3 << 14
+_TAGS = 2  # so much longer are rows with their tags
 _HEX = re.compile(rb"(?:(?:(?:[0-9A-F]{2})*+|\xfe|\xf9[^\xff]*+)\xff)*+")
 # A cell whose value lies in a file: attributes without escapes, and no content.
 _STORED = re.compile(
@@ -169,6 +171,7 @@ class RowReader:
         ]
         self._empties = False
         self._whole: _ExactParser | None = None
+        self._kernel: Reading | None = None
 
     def __call__(self, run: Run) -> Iterator[Batch]:
         """Yield the rows of a run in batches that stay in the processor's cache."""
@@ -180,7 +183,7 @@ class RowReader:
             end = run.xml.find(b"</row>", start + _SLICE) + 6
             end = end if end > 5 else len(run.xml)
             xml = run.xml[start:end]
-            batch = self._fast(xml) if self._plain else None
+            batch = (self._quickly(xml) or self._fast(xml)) if self._plain else None
             if batch is None:
                 # Not sure where rows end any more: hand over all that is left.
                 yield _exact(
@@ -201,6 +204,14 @@ class RowReader:
         if self._whole is None:
             self._whole = _ExactParser(self._where, self._shapes)
         return self._whole.feed(run.xml)
+
+    def _quickly(self, xml: bytes) -> Batch | None:
+        """Return what machine code makes of some rows; None if they are not for it."""
+        if not worth_while(len(xml) // _TAGS):
+            return None
+        if self._kernel is None:
+            self._kernel = reading_kernel(self._shapes)
+        return self._kernel(xml)
 
     def _fast(self, xml: bytes) -> Batch | None:
         """Return the batch if the proof holds, else None."""

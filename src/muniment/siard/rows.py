@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from muniment.errors import Unfit
+from muniment.kernels import Writing, worth_while, writing_kernel
 from muniment.siard.cells import escape_cells
 from muniment.sql.batch import (
     CELL,
@@ -146,6 +147,7 @@ class RowWriter:
         ]
         self._dates: set[bytes] = set()  # known to be good
         self._templates: dict[int, list[bytes]] = {}
+        self._kernel: Writing | None = None
 
     def __call__(
         self,
@@ -162,6 +164,8 @@ class RowWriter:
         """
         if not batch.rows:
             return b""
+        if (xml := self._quickly(batch, trusted)) is not None:
+            return xml
         cells = cells_of(batch)
         if not trusted:
             self._check(batch, cells, first)
@@ -196,6 +200,14 @@ class RowWriter:
         if not trusted:
             self._check_unicode(xml, batch, first)
         return xml
+
+    def _quickly(self, batch: Batch, trusted: bool) -> bytes | None:
+        """Return what machine code makes of a batch; None if it is not for it."""
+        if self._watched or not worth_while(len(batch.data)):
+            return None
+        if self._kernel is None:
+            self._kernel = writing_kernel(self._shapes, self._opens, self._closes, self._nullable)
+        return self._kernel(batch.data, batch.rows, not trusted)
 
     def _watch(self, cells: list[bytes]) -> None:
         width = len(self._shapes)

@@ -1,0 +1,71 @@
+"""Machine code for the loops that every row goes through, made by Numba where it is installed.
+
+Each kernel does what its counterpart in pure Python does, or gives up and leaves it to that.
+Loading them takes half a second, so they come in when a process has handled some data: small
+archives never pay for them. ``MUNIMENT_KERNELS=never`` keeps them out, ``always`` brings them in
+at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+from muniment.sql.batch import Batch
+from muniment.sql.model import Shape
+
+__all__ = ["Reading", "Writing", "reading_kernel", "worth_while", "writing_kernel"]
+
+# A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
+# batch. None says: not for machine code.
+Writing = Callable[[bytes, int, bool], bytes | None]
+Reading = Callable[[bytes], Batch | None]
+
+_ENOUGH = 24 << 20  # bytes of batches; about 60 MB of XML
+_NEVER = 1 << 62
+_missing = {"always": 0, "never": _NEVER}.get(os.environ.get("MUNIMENT_KERNELS", ""), _ENOUGH)
+
+
+def worth_while(size: int) -> bool:
+    """Whether kernels are to do the next bytes: so many were handled in this process."""
+    global _missing
+    if _missing > 0:
+        _missing -= size if _missing < _NEVER else 0
+        return False
+    return True
+
+
+def writing_kernel(
+    shapes: Sequence[Shape],
+    opens: Sequence[bytes],
+    closes: Sequence[bytes],
+    nullable: Sequence[bool],
+) -> Writing:
+    """Return what writes the rows of a table."""
+    try:
+        from muniment.kernels.writing import WritingKernel
+    except (ImportError, OSError, RuntimeError):
+        return _do_without()
+    kernel = WritingKernel(shapes, opens, closes, nullable)
+    return kernel if kernel.usable else _give_up
+
+
+def reading_kernel(shapes: Sequence[Shape]) -> Reading:
+    """Return what reads the rows of a table."""
+    try:
+        from muniment.kernels.reading import ReadingKernel
+    except (ImportError, OSError, RuntimeError):
+        return _do_without()
+    kernel = ReadingKernel(shapes)
+    return kernel if kernel.usable else _give_up
+
+
+def _do_without() -> Callable[..., None]:
+    """Numba is not installed, or has no place to keep its code: all works, only slower."""
+    global _missing
+    _missing = _NEVER
+    return _give_up
+
+
+def _give_up(*_: object) -> None:
+    return None
