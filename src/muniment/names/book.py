@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from muniment.errors import NameRefused, NotFound, UsageError
 from muniment.files import refuse_existing
@@ -30,6 +30,7 @@ from muniment.names.values import Assertion, Binding, Block, NewBinding, Resolut
 __all__ = ["Names"]
 
 Record = dict[str, Any]
+T = TypeVar("T")
 
 
 class Names:
@@ -47,7 +48,7 @@ class Names:
         self._local = threading.local()
         self.journal = Journal(path, self._known)
         self.heads = Heads(folder / "heads")
-        self._rules_of: tuple[bytes, int] | None = None
+        self._derived: dict[Callable[[Index], Any], tuple[tuple[bytes, int], Any]] = {}
         self._rules_lock = threading.Lock()
 
     @classmethod
@@ -131,14 +132,21 @@ class Names:
     # The rules: root, series, mandates, intervals, tokens
 
     def rules(self, state: State | None = None) -> _Rules:
-        """Return the rules as they are now; they are read again only when somebody changed them."""
+        """Return the rules as they are now."""
+        return self.derived(_Rules.read, state)
+
+    def derived(self, read: Callable[[Index], T], state: State | None = None) -> T:
+        """Return what a function reads from the index; again only when a rule was changed."""
         state = state or self.journal.state()
         with self._rules_lock:
-            version = None if state is None else (state.generation, state.epoch)
-            if version is None or self._rules_of != version:
-                self._rules = _Rules.read(self.current(state))
-                self._rules_of = version
-            return self._rules
+            if state is None:
+                return read(self.current(state))
+            version = state.generation, state.epoch
+            known = self._derived.get(read)
+            if known is None or known[0] != version:
+                known = self._derived[read] = version, read(self.current(state))
+            found: T = known[1]
+            return found
 
     @property
     def root(self) -> str:
@@ -303,7 +311,7 @@ class _Rules:
     @classmethod
     def read(cls, index: Index) -> _Rules:
         rules = cls()
-        for kind in sorted(RULES, key=_READING_ORDER.index):
+        for kind in _READING_ORDER:
             for _, record in index.events(kind):
                 rules._take(kind, record)
         return rules

@@ -28,7 +28,7 @@ from muniment.tape.index import moment as utc_moment
 from muniment.tape.reader import index_path
 from muniment.tape.write import SOFTWARE, TAPE_END, tape_head, tape_record
 
-__all__ = ["Added", "Session", "Source"]
+__all__ = ["Added", "Session", "Source", "keep_names"]
 
 _GROUP, _GROUP_BYTES = 512, 64_000_000  # objects, or bytes of datastreams, that are synced together
 
@@ -248,7 +248,7 @@ class Session:
             self.commit()
             self._closed = True
             if self._number:
-                self._keep_names()
+                self.keep_names()
                 self._seal()
             else:
                 self._discard()
@@ -258,7 +258,7 @@ class Session:
             self._arcs.close()
             self._hold.close()
 
-    def _keep_names(self) -> None:
+    def keep_names(self) -> None:
         """Put what the book of names has learnt since the last time onto the tape."""
         with self.store.catalogue.change():
             self._check_rescued()
@@ -287,3 +287,9 @@ class Session:
             self._journal.remove()
             self._arcs.discard()
             self.store.catalogue.remove_file(self._file)
+
+
+def keep_names(store: Store) -> None:
+    """Put the book of names onto a tape now: what was just decided must not be lost with it."""
+    with Session(store) as session:
+        session.keep_names()

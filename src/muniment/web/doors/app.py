@@ -24,6 +24,7 @@ from muniment.web.doors.harvesting import oai
 from muniment.web.doors.locating import locate
 from muniment.web.doors.openurl import openurl
 from muniment.web.doors.pdi import METHODS, pdi
+from muniment.web.doors.permission import Permission
 from muniment.web.doors.thttp import uri_res
 
 __all__ = ["create_doors"]
@@ -57,7 +58,7 @@ def create_doors(desk: Desk, hosts: tuple[str, ...] = ()) -> Front:
             Route("/uri-res/{service}", uri_res),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(Guard, hosts=hosts)],
+        middleware=[Middleware(Guard, hosts=hosts), Middleware(Permission, desk=desk)],
         exception_handlers=dict.fromkeys(
             (Refusal, HTTPException, MunimentError, Exception), _refused
         ),
@@ -67,11 +68,11 @@ def create_doors(desk: Desk, hosts: tuple[str, ...] = ()) -> Front:
     return front
 
 
-async def _refused(_request: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     refusal = refusal_of(error)
     if refusal.status >= 500 and not isinstance(error, Refusal):
         logging.getLogger("muniment.web").error("%s: %s", type(error).__name__, error)
-    return refuse(refusal)
+    return refuse(refusal, request.headers.get("accept", ""))
 
 
 async def _health(request: Request) -> Response:
