@@ -32,16 +32,21 @@ __all__ = ["serve"]
 @click.option("--base-url", default="", help="The address that others see; else the store's own.")
 @click.option("--email", "emails", multiple=True, help="Who answers harvesters; repeatable.")
 @click.option("--access-log", is_flag=True, help="Write a line of JSON per request to stderr.")
+@click.option("--largest", default="4G", show_default=True, help="The largest document to put.")
+@click.option("--trace", is_flag=True, help="Answer TRACE on names, without credentials.")
 @json_option
 def serve(
     store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...], access_log: bool,
-    as_json: bool,
+    largest: str, trace: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Open a store to others by standard protocols, for reading.
+    """Open a store to others by standard protocols.
 
     OAI-PMH at /oai, OpenURL at /openurl, PDIs at /pdi/…, THTTP at /uri-res/…, the locator at
-    /locate. Objects may be added meanwhile. Ctrl-C ends it.
+    /locate, the API at /api/openapi.json. Writing takes a token (see muniment token). Objects may
+    be added meanwhile. Ctrl-C ends it.
     """
+    from muniment.cli.store_objects import byte_count
+
     try:
         import starlette
         import uvicorn
@@ -56,6 +61,7 @@ def serve(
     desk = Desk(store, base_url)
     name = urlsplit(desk.base).hostname or "localhost"
     desk.emails = emails or (f"archive@{name}",)
+    desk.largest, desk.traces = byte_count(largest), trace
     if access_log:
         _log_to_stderr()
     listener = listen(host, port, tries=1)

@@ -222,6 +222,10 @@ class Names:
         """Give a name with a mnemonic id, or one that holds a foreign identifier (kind, value)."""
         return minting.mint_name(self, parse_series(series), unique_id, format, foreign, by)
 
+    def token(self, format: str) -> str:
+        """Return the format token of a media type; what it means stays so from then on."""
+        return minting.settle_token(self, format)
+
     def bind(
         self,
         pdi: Pdi | str,

@@ -8,7 +8,7 @@ catalogue learns of them: from there on the objects are acknowledged, and surviv
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +59,7 @@ class _Draft:
     metadata: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
     pdi: str = ""
+    settle: Callable[[Store], str] | None = None
 
 
 @dataclass(slots=True)
@@ -119,15 +120,20 @@ class Session:
     def add(
         self, sources: Sequence[Source], *, contents: Sequence[str] = (),
         metadata: Sequence[tuple[str, str]] = (), facts: Sequence[tuple[str, str]] = (),
+        settle: Callable[[Store], str] | None = None,
     ) -> None:  # fmt: skip
-        """Add an object; it is acknowledged when it appears in ``acknowledged``."""
+        """Add an object; it is acknowledged when it appears in ``acknowledged``.
+
+        ``settle`` gives it its PDI while nobody else writes, or refuses; without it, what the
+        contents say decides.
+        """
         mark = self._arcs.mark()
         try:
             streams = tuple(self._arcs.add(source) for source in sources)
         except BaseException:
             self._arcs.cut(mark)
             raise
-        draft = _Draft(tuple(contents), streams, tuple(metadata), tuple(facts))
+        draft = _Draft(tuple(contents), streams, tuple(metadata), tuple(facts), settle=settle)
         self._group.drafts.append(draft)
         self._group.size += sum(stream.size for stream in streams)
         if len(self._group.drafts) >= _GROUP or self._group.size >= _GROUP_BYTES:

@@ -62,7 +62,11 @@ def refusal_of(error: Exception) -> Refusal:
             return error
         case NotFound():
             return Refusal(404, str(error))
-        case FragmentError() | NameRefused():
+        case FragmentError():
+            return Refusal(error.status, str(error))
+        case NameRefused(retry_after=int(seconds)):
+            return Refusal(error.status, str(error), Retry_After=str(seconds))
+        case NameRefused():
             return Refusal(error.status, str(error))
         case IdentifierError() | UsageError():
             return Refusal(400, str(error))

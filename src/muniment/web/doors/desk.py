@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from muniment.repository import Store
+from muniment.repository.deposit import Deposits
 
 __all__ = ["Desk"]
 
@@ -29,6 +30,9 @@ class Desk:
         settings = self.store().settings  # a folder that is no store is refused at once
         self.base = (base or settings.base_url).rstrip("/")
         self.emails = emails
+        self.deposits = Deposits(folder)
+        self.largest = 4 << 30  # bytes of a document that is put here
+        self.traces = False
         self.series = settings.series
 
     def store(self) -> Store:
@@ -51,6 +55,7 @@ class Desk:
 
     def close(self) -> None:
         """Finish what was begun, and let go of all files."""
+        self.deposits.close()
         self._threads.shutdown()
         with self._lock:
             while self._open:

@@ -115,7 +115,8 @@ def _routed(scope: Any) -> tuple[Any, str]:
         # A name in absolute form addresses itself: Host says nothing (RFC 9112, 3.2.2).
         headers = [(k, v) for k, v in scope["headers"] if k != b"host"]
         headers.append((b"host", b"127.0.0.1"))
-        return {**scope, "path": "/pdi/", "raw_path": raw, "headers": headers}, "pdi"
+        asked = {"headers": headers, "headers as they came": scope["headers"]}
+        return {**scope, "path": "/pdi/", "raw_path": raw, **asked}, "pdi"
     if match := _HTTP.match(raw):
         raw = raw[match.end() :] or b"/"
         path = unquote_to_bytes(raw).decode("utf-8", "replace")

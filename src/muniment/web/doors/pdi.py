@@ -17,6 +17,7 @@ from starlette.responses import Response
 from muniment.errors import NotFound
 from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
 from muniment.repository import Store
+from muniment.repository.access import access_of
 from muniment.web.doors.answers import (
     Refusal,
     best,
@@ -26,14 +27,22 @@ from muniment.web.doors.answers import (
     uri_list,
 )
 from muniment.web.doors.desk import Desk
-from muniment.web.doors.finding import Named, octets_of, part_of, pdi_named
+from muniment.web.doors.finding import (
+    Named,
+    octets_of,
+    part_of,
+    pdi_named,
+    seen_renditions,
+)
 from muniment.web.doors.locating import pdi_url
 from muniment.web.doors.octets import Octets, deliver
+from muniment.web.doors.permission import ANYBODY, Reader, caching, reader_of, refuse_unreadable
+from muniment.web.doors.writing import put, series_of
 
 __all__ = ["METHODS", "describe_links", "opened", "pdi", "spelled"]
 
 METHODS = ["GET", "HEAD", "OPTIONS", "PUT", "POST", "PATCH", "DELETE", "TRACE"]
-_ALLOWED = "GET, HEAD, OPTIONS"
+_READING = "GET, HEAD, OPTIONS"
 _FRAGMENT = re.compile(r"^(.*?\.[1-9][0-9]*)%23(.*)$")
 _PREFIX = re.compile(r"(?i)^/?(?:urn:)?pdi:|^/pdi/")
 _LISTED = ("text/uri-list", "application/json", "text/html")
@@ -46,17 +55,42 @@ async def pdi(request: Request) -> Response:
     """Answer any method on a name."""
     text = spelled(request.scope["raw_path"])
     desk: Desk = request.app.state.desk
+    allowed = _allowed(text, desk)
     if request.method == "OPTIONS":
         await desk.ask(lambda store: _known_series(store, text))
-        return Response(None, 204, {"Allow": _ALLOWED})
-    if request.method not in ("GET", "HEAD"):
-        raise Refusal(405, f"{request.method} is not for documents that last", Allow=_ALLOWED)
+        return Response(None, 204, {"Allow": allowed})
+    if request.method == "PUT":
+        return await put(request, text, allowed)
+    if request.method == "TRACE" and desk.traces:
+        return traced(request)
+    if request.method not in ("GET", "HEAD") or series_of(text):
+        raise Refusal(405, f"{request.method} is not for this name", Allow=allowed)
     if "*" in text:
         return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
     asked = parse_pdi(text)
     accept = request.headers.get("accept", "")
-    octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base))
+    reader = reader_of(request)
+    octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base, reader))
     return deliver(octets, request.method, request.headers)
+
+
+def _allowed(text: str, desk: Desk) -> str:
+    """Return the methods that a name knows: a series, a pattern or part, a document."""
+    methods = "OPTIONS, PUT" if series_of(text) else _READING
+    if methods == _READING and not any(mark in text for mark in "*#@"):
+        methods += ", PUT"
+    return f"{methods}, TRACE" if desk.traces else methods
+
+
+def traced(request: Request) -> Response:
+    """Return the request as it arrived, without what is secret in it (RFC 9110, 9.3.8)."""
+    scope = request.scope
+    query = b"?" + scope["query_string"] if scope["query_string"] else b""
+    lines = [b"TRACE %b%b HTTP/%b" % (scope["raw_path"], query, scope["http_version"].encode())]
+    headers = scope.get("headers as they came", scope["headers"])
+    secret = (b"authorization", b"cookie", b"proxy-authorization")
+    lines += [b"%b: %b" % pair for pair in headers if pair[0] not in secret]
+    return Response(b"\r\n".join(lines) + b"\r\n\r\n", media_type="message/http")
 
 
 def spelled(raw: bytes) -> str:
@@ -83,13 +117,15 @@ def _known_series(store: Store, text: str) -> None:
         raise NotFound(f"the series {series} is not known here")
 
 
-def opened(store: Store, asked: Pdi, accept: str, base: str) -> Octets:
+def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = ANYBODY) -> Octets:
     """Open what a name stands for, with all headers that belong to it."""
     if asked.citation is not None:
         raise Refusal(501, "a citation is not a document; ask for the citing or the cited one")
     named = pdi_named(store, asked)
     if asked.format is None:
-        named = _negotiated(named, accept)
+        named = _negotiated(seen_renditions(store, named, reader), accept)
+    decision = access_of(store.names).of_pdi(named.pdi)
+    refuse_unreadable(reader, decision, str(named.pdi))
     if asked.fragment is not None:
         octets = part_of(store, asked, named, best(accept, _PARTS) or "" if accept else "")
         octets.sha256 = hashlib.sha256(octets.source.read()).hexdigest()
@@ -99,7 +135,7 @@ def opened(store: Store, asked: Pdi, accept: str, base: str) -> Octets:
     full = named.pdi._replace(fragment=asked.fragment)
     octets.headers = {
         "Content-Location": safe_text(str(full)),
-        "Cache-Control": _FOREVER if asked.version else "public, max-age=60",
+        **caching(decision, _FOREVER if asked.version else "public, max-age=60"),
         "Link": ", ".join(describe_links(named, asked, base)),
     }
     if asked.format is None or asked.fragment is not None:

@@ -15,7 +15,9 @@ from muniment.repository.tokens import Token, check_token
 from muniment.web.doors.answers import Refusal, refuse
 from muniment.web.doors.desk import Desk
 
-__all__ = ["ANYBODY", "Permission", "Reader", "need", "reader_of", "refuse_unreadable"]
+__all__ = [
+    "ANYBODY", "Permission", "Reader", "caching", "need", "reader_of", "refuse_unreadable",
+]  # fmt: skip
 
 _REALM = 'Bearer realm="muniment"'
 
@@ -113,3 +115,8 @@ def refuse_unreadable(reader: Reader, decision: Decision, name: str) -> None:
     law = f" ({decision.law})" if decision.law else ""
     sentence = f"{name} is kept here, and closed since {decision.at[:10]}{because}{law}"
     raise Refusal(451 if decision.law else 403, sentence, facts)
+
+
+def caching(decision: Decision, public: str) -> dict[str, str]:
+    """Return how long an answer may be kept by others: not at all, if it is not for everybody."""
+    return {"Cache-Control": public if decision.level == "open" else "private, no-store"}
