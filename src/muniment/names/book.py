@@ -108,6 +108,12 @@ class Names:
         index.catch_up(self.journal, state)
         return index
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the index of this thread has all that the journal has: nobody is waited for."""
+        state = self.journal.state()
+        return state is not None and self.index.reached == state.end
+
     def stamp(self) -> str:
         """The present as records have it."""
         return self.clock().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -10,13 +10,12 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from muniment.errors import MunimentError
-from muniment.web.app import Guard, static_file
+from muniment.web.app import Endpoint, Guard, static_file
 from muniment.web.doors.answers import Refusal, page, refusal_of, refuse
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.front import Front
@@ -58,14 +57,54 @@ def create_doors(desk: Desk, hosts: tuple[str, ...] = ()) -> Front:
             Route("/uri-res/{service}", uri_res),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(Guard, hosts=hosts), Middleware(Permission, desk=desk)],
         exception_handlers=dict.fromkeys(
             (Refusal, HTTPException, MunimentError, Exception), _refused
         ),
     )
-    front = Front(app)
+    front = Front(Guard(Permission(_Shortcut(app), desk), hosts))
     app.state.desk, app.state.front = desk, front
     return front
+
+
+class _Shortcut:
+    """Leads past the router to the doors at which programs knock thousands of times."""
+
+    def __init__(self, app: Starlette) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        found = _door(scope["path"]) if scope.get("method") == "GET" else None
+        if found is None:
+            await self._app(scope, receive, send)
+            return
+        endpoint, scope["path_params"] = found
+        scope["app"] = self._app
+        request = Request(scope, receive, send)
+        try:
+            answer = await endpoint(request)
+        except Exception as error:
+            answer = await _refused(request, error)
+        await answer(scope, receive, send)
+
+
+def _door(path: str) -> tuple[Endpoint, dict[str, str]] | None:
+    if path.startswith("/pdi/"):
+        return pdi, {}
+    top, slash, rest = path[1:].partition("/")
+    if "/" in rest or (slash and not rest) or (top, bool(slash)) not in _SHORT:
+        return None
+    endpoint, parameter = _SHORT[top, bool(slash)]
+    return endpoint, {parameter: rest} if rest else {}
+
+
+_SHORT: dict[tuple[str, bool], tuple[Endpoint, str]] = {
+    ("oai", False): (oai, ""),
+    ("oai", True): (oai, "tape"),
+    ("openurl", False): (openurl, ""),
+    ("openurl", True): (openurl, "arc"),
+    ("locate", False): (locate, ""),
+    ("uri-res", True): (uri_res, "service"),
+}
 
 
 async def _refused(request: Request, error: Exception) -> Response:

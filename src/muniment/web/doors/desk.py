@@ -1,4 +1,4 @@
-"""Where requests meet the store: a few threads, each with the store open."""
+"""Where requests meet the store: a few threads, each with the store open, and the event loop."""
 
 from __future__ import annotations
 
@@ -48,10 +48,24 @@ class Desk:
             self._open.append(opened)
         return opened
 
-    async def ask(self, question: Callable[[Store], T]) -> T:
-        """Run a function with a store, away from the event loop."""
+    async def ask(self, question: Callable[[Store], T], quick: bool = False) -> T:
+        """Run a function with a store, away from the event loop.
+
+        One that is ``quick``, some look-ups and a small read, runs at once where it is asked:
+        changing threads would take longer than the answer.
+        """
+        if quick and self._ready():
+            return question(self.store())
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: question(self.store()))
+        answer = await loop.run_in_executor(self._threads, lambda: question(self.store()))
+        if quick:
+            self.store().names.current()  # another thread has just done what takes its time
+        return answer
+
+    def _ready(self) -> bool:
+        """Whether this thread can answer without waiting: for a new catalogue, or for writers."""
+        found: Store | None = getattr(self._local, "store", None)
+        return found is not None and not found.catalogue.replaced and found.names.is_current
 
     def close(self) -> None:
         """Finish what was begun, and let go of all files."""

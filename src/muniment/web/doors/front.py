@@ -45,7 +45,7 @@ class Front:
             if message["type"] == "http.response.start":
                 status = message["status"]
             else:
-                sent += len(message.get("body", b""))
+                sent += len(message.get("body", b"")) + message.get("count", 0)
             await send(message)
 
         door = "other"

@@ -44,7 +44,7 @@ async def oai(request: Request) -> Response:
             data, headers["Content-Encoding"] = gzip.compress(data, 3), "gzip"
         return Response(data, headers=headers, media_type="text/xml; charset=utf-8")
 
-    return await desk.ask(made)
+    return await desk.ask(made, quick=("verb", "GetRecord") in arguments)
 
 
 def _arguments(query: bytes) -> list[tuple[str, str]]:

@@ -57,7 +57,8 @@ async def openurl(request: Request) -> Response:
         data = await desk.ask(lambda store: _identifiers(store, _arc(store, arc, asked), reader))
         return Response(data, media_type="text/uri-list")
     octets = await desk.ask(
-        lambda store: _octets(store, asked.referent, _arc(store, arc, asked), reader)
+        lambda store: _octets(store, asked.referent, _arc(store, arc, asked), reader),
+        quick=True,
     )
     method = "GET" if request.method == "POST" else request.method
     return deliver(octets, method, request.headers)

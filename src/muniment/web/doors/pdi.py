@@ -69,8 +69,8 @@ async def pdi(request: Request) -> Response:
         return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
     asked = parse_pdi(text)
     accept = request.headers.get("accept", "")
-    reader = reader_of(request)
-    octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base, reader))
+    reader, quick = reader_of(request), asked.fragment is None
+    octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base, reader), quick)
     return deliver(octets, request.method, request.headers)
 
 

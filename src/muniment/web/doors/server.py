@@ -10,6 +10,7 @@ from typing import Any
 import uvicorn
 
 from muniment.errors import MunimentError
+from muniment.web.doors.protocol import Protocol
 
 __all__ = ["check_parser", "configured"]
 
@@ -21,7 +22,8 @@ def configured(app: Any) -> uvicorn.Config:
     """Return the settings of the server; h11 is the parser that keeps ``pdi://`` targets."""
     return uvicorn.Config(
         app,
-        http="h11",
+        http=Protocol,
+        loop="asyncio",  # whose transports send files
         ws="none",
         lifespan="on",
         log_level="warning",

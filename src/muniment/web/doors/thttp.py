@@ -85,7 +85,8 @@ async def uri_res(request: Request) -> Response:
     reader = reader_of(request)
     answer = await desk.ask(
         lambda store: _answer(match[1].lower(), _seen(_subject(store, uri, desk.base), store,
-                              reader), store, desk.base, accept, version)
+                              reader), store, desk.base, accept, version),
+        quick=match[1].lower() == "l",
     )  # fmt: skip
     if isinstance(answer, Octets):
         return deliver(answer, request.method, request.headers)
