@@ -17,7 +17,7 @@ from muniment.identifiers.foreign import encapsulate
 from muniment.identifiers.pdi import WILDCARD
 from muniment.names.binding import day_number, is_minted
 from muniment.names.index import Index, index_id
-from muniment.names.values import Binding, Resolution
+from muniment.names.values import Binding, Resolution, Series
 
 if TYPE_CHECKING:
     from muniment.names.book import Names
@@ -29,11 +29,13 @@ _ROW = "version, format, digest, length, location, at"
 
 def resolve(names: Names, pdi: Pdi) -> Resolution:
     """Say what a name stands for; patterns are for ``listing``."""
-    index = names.current()
     if pdi.wildcards:
         return Resolution(pdi, "pattern")
+    state = names.journal.state()
+    index = names.current(state)
     bindings, tombstones = _kept(index, pdi)
-    status = _status(names, index, pdi, bindings, tombstones)
+    series = names.rules(state).series.get(pdi.series)
+    status = _status(index, pdi, bindings, tombstones, series)
     if status is not None:
         return status
     remarks = []
@@ -50,13 +52,13 @@ def resolve(names: Names, pdi: Pdi) -> Resolution:
 
 
 def _status(
-    names: Names, index: Index, pdi: Pdi, bindings: list[Binding], tombstones: list[_Tombstone]
-) -> Resolution | None:
+    index: Index, pdi: Pdi, bindings: list[Binding], tombstones: list[_Tombstone],
+    series: Series | None,
+) -> Resolution | None:  # fmt: skip
     """Return the answer for a name that nothing can be shown for."""
     reason = _reason(tombstones, pdi) if tombstones else None
     if reason is not None:
         return Resolution(pdi, "withdrawn", reason=reason)
-    series = names.rules().series.get(pdi.series)
     if series is not None and (resolver := series.resolver(day_number(pdi))):
         return Resolution(pdi, "elsewhere", resolver=resolver)
     if bindings:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from muniment.errors import MunimentError
 from muniment.web.app import Endpoint, Guard, static_file
 from muniment.web.doors.answers import Refusal, page, refusal_of, refuse
+from muniment.web.doors.board import Board
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.front import Front
 from muniment.web.doors.harvesting import oai
@@ -31,7 +32,7 @@ __all__ = ["create_doors"]
 _FORMS = ["GET", "POST"]
 
 
-def create_doors(desk: Desk, hosts: tuple[str, ...] = ()) -> Front:
+def create_doors(desk: Desk, hosts: tuple[str, ...] = (), board: Board | None = None) -> Front:
     """Return the application for a store; ``hosts`` are the names it answers to, if not all."""
 
     @asynccontextmanager
@@ -61,7 +62,7 @@ def create_doors(desk: Desk, hosts: tuple[str, ...] = ()) -> Front:
             (Refusal, HTTPException, MunimentError, Exception), _refused
         ),
     )
-    front = Front(Guard(Permission(_Shortcut(app), desk), hosts))
+    front = Front(Guard(Permission(_Shortcut(app), desk), hosts), board)
     app.state.desk, app.state.front = desk, front
     return front
 

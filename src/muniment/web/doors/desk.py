@@ -54,18 +54,20 @@ class Desk:
         One that is ``quick``, some look-ups and a small read, runs at once where it is asked:
         changing threads would take longer than the answer.
         """
-        if quick and self._ready():
-            return question(self.store())
+        if quick and (ready := self._ready()) is not None:
+            return question(ready)
         loop = asyncio.get_running_loop()
         answer = await loop.run_in_executor(self._threads, lambda: question(self.store()))
         if quick:
             self.store().names.current()  # another thread has just done what takes its time
         return answer
 
-    def _ready(self) -> bool:
-        """Whether this thread can answer without waiting: for a new catalogue, or for writers."""
+    def _ready(self) -> Store | None:
+        """The store of this thread, if it can answer without waiting for anybody."""
         found: Store | None = getattr(self._local, "store", None)
-        return found is not None and not found.catalogue.replaced and found.names.is_current
+        if found is None or found.catalogue.replaced or not found.names.is_current:
+            return None
+        return found
 
     def close(self) -> None:
         """Finish what was begun, and let go of all files."""

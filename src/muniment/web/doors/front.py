@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -12,6 +13,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from muniment.web.doors.answers import Refusal, refuse
+from muniment.web.doors.board import Board
 
 __all__ = ["Front"]
 
@@ -21,14 +23,17 @@ _DOORS = ("oai", "openurl", "locate", "pdi", "uri-res", "healthz", "metrics", "s
 _LONGEST = 8192  # bytes of a request target
 _HEADERS = 32768  # bytes of all headers
 _MOST = 512  # requests at the same time
+_SOON = 0.5  # seconds until other processes see the counts
 log = logging.getLogger("muniment.access")
 
 
 class Front:
     """Wraps the application; everything here holds for every request."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: Any, board: Board | None = None) -> None:
         self._app = app
+        self._board = board or Board(1)
+        self._due = False  # whether the counts will soon be on the board
         self.active = 0
         self.answers: Counter[tuple[str, str, int]] = Counter()
         self.seconds: Counter[str] = Counter()
@@ -66,6 +71,9 @@ class Front:
         self.answers[door, method, status] += 1
         self.seconds[door] += seconds  # type: ignore[assignment]
         self.octets[door] += sent
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_later(_SOON, self._publish)
         if log.isEnabledFor(logging.INFO):
             facts = {
                 "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -78,26 +86,40 @@ class Front:
             }
             log.info("%s", json.dumps(facts))
 
+    def _publish(self) -> None:
+        """Let the other processes of the server see the counts of this one."""
+        self._due = False
+        answers = [[*key, number] for key, number in self.answers.items()]
+        self._board.write([answers, dict(self.seconds), dict(self.octets), self.active])
+
     def metrics(self) -> str:
-        """The counts as Prometheus reads them."""
+        """The counts of all processes as Prometheus reads them."""
+        self._publish()
+        answers: Counter[tuple[str, str, int]] = Counter()
+        seconds: Counter[str] = Counter()
+        octets: Counter[str] = Counter()
+        active = 0
+        for counted, taken, sent, at_work in self._board.read():
+            for door, method, status, number in counted:
+                answers[door, method, status] += number
+            seconds.update(taken)
+            octets.update(sent)
+            active += at_work
         lines = ["# TYPE muniment_requests_total counter"]
-        for (door, method, status), number in sorted(self.answers.items()):
+        for (door, method, status), number in sorted(answers.items()):
             labels = f'door="{door}",method="{method}",status="{status}"'
             lines.append(f"muniment_requests_total{{{labels}}} {number}")
         lines.append("# TYPE muniment_request_seconds_total counter")
         lines += [
             f'muniment_request_seconds_total{{door="{door}"}} {number:.6f}'
-            for door, number in sorted(self.seconds.items())
+            for door, number in sorted(seconds.items())
         ]
         lines.append("# TYPE muniment_response_bytes_total counter")
         lines += [
             f'muniment_response_bytes_total{{door="{door}"}} {number}'
-            for door, number in sorted(self.octets.items())
+            for door, number in sorted(octets.items())
         ]
-        lines += [
-            "# TYPE muniment_requests_active gauge",
-            f"muniment_requests_active {self.active}",
-        ]
+        lines += ["# TYPE muniment_requests_active gauge", f"muniment_requests_active {active}"]
         return "\n".join(lines) + "\n"
 
 

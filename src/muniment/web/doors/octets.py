@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +23,16 @@ from muniment.repository import Store
 from muniment.repository.catalogue import Stream
 from muniment.web.doors.answers import Refusal
 
-__all__ = ["ZERO_COPY", "Octets", "deliver", "of_bytes", "of_file", "of_stream", "ranges_of"]
+__all__ = [
+    "ZERO_COPY",
+    "Octets",
+    "deliver",
+    "http_date",
+    "of_bytes",
+    "of_file",
+    "of_stream",
+    "ranges_of",
+]
 
 ZERO_COPY = "http.response.zerocopysend"  # an extension of ASGI
 GZIP = b"\x1f\x8b"
@@ -158,11 +168,19 @@ def _headers(octets: Octets) -> dict[str, str]:
         digest = b64encode(bytes.fromhex(octets.sha256)).decode()
         headers |= {"ETag": octets.tag, "Repr-Digest": f"sha-256=:{digest}:"}
         headers["Digest"] = f"sha-256={digest}"
-    if moment := _moment(octets.date):
-        headers["Last-Modified"] = format_datetime(moment, usegmt=True)
+    if date := http_date(octets.date):
+        headers["Last-Modified"] = date
     return headers | octets.headers
 
 
+@lru_cache(maxsize=4096)
+def http_date(date: str) -> str:
+    """Return a time as HTTP has it, "" for what is none."""
+    moment = _moment(date)
+    return format_datetime(moment, usegmt=True) if moment else ""
+
+
+@lru_cache(maxsize=4096)
 def _moment(date: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(date)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from datetime import UTC, datetime
-from email.utils import format_datetime
 from html import escape
 from itertools import islice
 from urllib.parse import quote
@@ -15,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.errors import NotFound
-from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
+from muniment.identifiers import Pdi, Profile, parse_many, parse_pdi, parse_series
 from muniment.repository import Store
 from muniment.repository.access import access_of
 from muniment.web.doors.answers import (
@@ -35,7 +33,7 @@ from muniment.web.doors.finding import (
     seen_renditions,
 )
 from muniment.web.doors.locating import pdi_url
-from muniment.web.doors.octets import Octets, deliver
+from muniment.web.doors.octets import Octets, deliver, http_date
 from muniment.web.doors.permission import ANYBODY, Reader, caching, reader_of, refuse_unreadable
 from muniment.web.doors.writing import put, series_of
 
@@ -67,7 +65,7 @@ async def pdi(request: Request) -> Response:
         raise Refusal(405, f"{request.method} is not for this name", Allow=allowed)
     if "*" in text:
         return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
-    asked = parse_pdi(text)
+    [asked] = parse_many([text])
     accept = request.headers.get("accept", "")
     reader, quick = reader_of(request), asked.fragment is None
     octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base, reader), quick)
@@ -140,16 +138,9 @@ def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = AN
     }
     if asked.format is None or asked.fragment is not None:
         octets.headers["Vary"] = "Accept"
-    if moment := _moment(named.binding.at):
-        octets.headers["Memento-Datetime"] = format_datetime(moment, usegmt=True)
+    if date := http_date(named.binding.at):
+        octets.headers["Memento-Datetime"] = date
     return octets
-
-
-def _moment(at: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(at).astimezone(UTC)
-    except ValueError:
-        return None
 
 
 def _negotiated(named: Named, accept: str) -> Named:
