@@ -36,13 +36,18 @@ __all__ = ["serve"]
     "--workers", type=click.IntRange(1, 64), default=None, metavar="N",
     help="Processes that answer; as many as there are cores, if not given.",
 )  # fmt: skip
+@click.option(
+    "--upstream", "upstreams", nargs=3, multiple=True, metavar="SERIES[:FIRST-LAST] HOW URL",
+    help="Who resolves other names, asked by http or thttp, or a redirect leads there; repeatable.",
+)  # fmt: skip
 @click.option("--access-log", is_flag=True, help="Write a line of JSON per request to stderr.")
 @click.option("--largest", default="4G", show_default=True, help="The largest document to put.")
 @click.option("--trace", is_flag=True, help="Answer TRACE on names, without credentials.")
 @json_option
 def serve(
     store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...],
-    workers: int | None, access_log: bool, largest: str, trace: bool, as_json: bool,
+    workers: int | None, upstreams: tuple[tuple[str, str, str], ...], access_log: bool,
+    largest: str, trace: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Open a store to others by standard protocols.
 
@@ -62,8 +67,10 @@ def serve(
     from muniment.web.doors.board import Board
     from muniment.web.doors.desk import Desk
     from muniment.web.doors.server import check_parser, configured
+    from muniment.web.doors.upstream import Upstreams, parse_upstream
     from muniment.web.doors.workers import run_workers
 
+    known = tuple(parse_upstream(*each) for each in upstreams)
     check_parser()
     desk = Desk(store, base_url)  # which repairs what a crash has left
     desk.close()
@@ -83,7 +90,8 @@ def serve(
     def config(board: Board) -> uvicorn.Config:
         desk = Desk(store, base_url, emails or (f"archive@{name}",))
         desk.largest, desk.traces = most, trace
-        return configured(create_doors(desk, hosts, board))
+        others = Upstreams(known, f"{desk.store().settings.id} {address}")
+        return configured(create_doors(desk, hosts, board, others))
 
     run_workers(workers or len(os.sched_getaffinity(0)), listener, config)
 

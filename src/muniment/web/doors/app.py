@@ -26,13 +26,20 @@ from muniment.web.doors.openurl import openurl
 from muniment.web.doors.pdi import METHODS, pdi
 from muniment.web.doors.permission import Permission
 from muniment.web.doors.thttp import uri_res
+from muniment.web.doors.upstream import Elsewhere, Upstreams, with_upstream
 
 __all__ = ["create_doors"]
 
 _FORMS = ["GET", "POST"]
+_pdi, _uri_res = with_upstream(pdi), with_upstream(uri_res)
 
 
-def create_doors(desk: Desk, hosts: tuple[str, ...] = (), board: Board | None = None) -> Front:
+def create_doors(
+    desk: Desk,
+    hosts: tuple[str, ...] = (),
+    board: Board | None = None,
+    upstreams: Upstreams | None = None,
+) -> Front:
     """Return the application for a store; ``hosts`` are the names it answers to, if not all."""
 
     @asynccontextmanager
@@ -40,6 +47,8 @@ def create_doors(desk: Desk, hosts: tuple[str, ...] = (), board: Board | None = 
         try:
             yield
         finally:
+            if upstreams:
+                await upstreams.close()
             await run_in_threadpool(desk.close)
 
     app = Starlette(
@@ -54,16 +63,17 @@ def create_doors(desk: Desk, hosts: tuple[str, ...] = (), board: Board | None = 
             Route("/openurl/{arc}", openurl, methods=_FORMS),
             Route("/{arc}/openurl-aDORe4", openurl, methods=_FORMS),
             Route("/locate", locate),
-            Route("/pdi/{name:path}", pdi, methods=METHODS),
-            Route("/uri-res/{service}", uri_res),
+            Route("/pdi/{name:path}", _pdi, methods=METHODS),
+            Route("/uri-res/{service}", _uri_res),
         ],
         lifespan=lifespan,
         exception_handlers=dict.fromkeys(
             (Refusal, HTTPException, MunimentError, Exception), _refused
         ),
     )
-    front = Front(Guard(Permission(_Shortcut(app), desk), hosts), board)
-    app.state.desk, app.state.front = desk, front
+    inner = Elsewhere(Permission(_Shortcut(app), desk), app)
+    front = Front(Guard(inner, hosts), board)
+    app.state.desk, app.state.front, app.state.upstreams = desk, front, upstreams
     return front
 
 
@@ -90,7 +100,7 @@ class _Shortcut:
 
 def _door(path: str) -> tuple[Endpoint, dict[str, str]] | None:
     if path.startswith("/pdi/"):
-        return pdi, {}
+        return _pdi, {}
     top, slash, rest = path[1:].partition("/")
     if "/" in rest or (slash and not rest) or (top, bool(slash)) not in _SHORT:
         return None
@@ -104,7 +114,7 @@ _SHORT: dict[tuple[str, bool], tuple[Endpoint, str]] = {
     ("openurl", False): (openurl, ""),
     ("openurl", True): (openurl, "arc"),
     ("locate", False): (locate, ""),
-    ("uri-res", True): (uri_res, "service"),
+    ("uri-res", True): (_uri_res, "service"),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import uvicorn
 
 from muniment.errors import MunimentError
-from muniment.web.doors.protocol import Protocol
+from muniment.web.doors.sending import SendingProtocol
 
 __all__ = ["check_parser", "configured"]
 
@@ -22,7 +22,7 @@ def configured(app: Any) -> uvicorn.Config:
     """Return the settings of the server; h11 is the parser that keeps ``pdi://`` targets."""
     return uvicorn.Config(
         app,
-        http=Protocol,
+        http=SendingProtocol,
         loop="asyncio",  # whose transports send files
         ws="none",
         lifespan="on",

@@ -16,14 +16,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from muniment.web.doors.octets import ZERO_COPY
 
-__all__ = ["Protocol"]
+__all__ = ["SendingProtocol"]
 
 _PIECE = 4 << 20
 _PATIENCE = 120.0  # seconds in which a client takes a piece
 _EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
 
-class Protocol(H11Protocol):
+class SendingProtocol(H11Protocol):
     """A connection."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
