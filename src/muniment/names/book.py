@@ -271,6 +271,10 @@ class Names:
         """Say what a name stands for."""
         return resolution.resolve(self, self.read(pdi))
 
+    def bindings(self, pdi: Pdi | str) -> list[Binding]:
+        """Return all versions of a document in all formats that are not withdrawn."""
+        return resolution.all_bindings(self, self.read(pdi))
+
     def look_up(self, pdis: Iterable[Pdi]) -> Iterator[Binding | None]:
         """Yield the binding of each fully qualified name, or None; for many names at a time."""
         return resolution.look_up(self, pdis)

@@ -22,7 +22,7 @@ from muniment.names.values import Binding, Resolution, Series
 if TYPE_CHECKING:
     from muniment.names.book import Names
 
-__all__ = ["find_foreign", "listing", "look_up", "resolve"]
+__all__ = ["all_bindings", "find_foreign", "listing", "look_up", "resolve"]
 
 _ROW = "version, format, digest, length, location, at"
 
@@ -89,6 +89,12 @@ def _kept(index: Index, pdi: Pdi) -> tuple[list[Binding], list[_Tombstone]]:
 
 def _bindings(index: Index, pdi: Pdi) -> list[Binding]:
     return _kept(index, pdi)[0]
+
+
+def all_bindings(names: Names, pdi: Pdi) -> list[Binding]:
+    """Return what is bound to a document, by version and format, but for what is withdrawn."""
+    bindings, tombstones = _kept(names.current(), pdi)
+    return [each for each in bindings if _reason(tombstones, each.pdi) is None]
 
 
 def _number(binding: Binding) -> int:

@@ -22,6 +22,7 @@ from muniment.web.doors.desk import Desk
 from muniment.web.doors.front import Front
 from muniment.web.doors.harvesting import oai
 from muniment.web.doors.locating import locate
+from muniment.web.doors.memento import timemap
 from muniment.web.doors.openurl import openurl
 from muniment.web.doors.pdi import METHODS, pdi
 from muniment.web.doors.permission import Permission
@@ -64,6 +65,7 @@ def create_doors(
             Route("/{arc}/openurl-aDORe4", openurl, methods=_FORMS),
             Route("/locate", locate),
             Route("/pdi/{name:path}", _pdi, methods=METHODS),
+            Route("/timemap/{name:path}", timemap),
             Route("/uri-res/{service}", _uri_res),
         ],
         lifespan=lifespan,

@@ -21,8 +21,8 @@ from muniment.web.doors.octets import Octets, of_bytes, of_file, of_stream
 from muniment.web.doors.permission import Reader, caching, refuse_unreadable
 
 __all__ = [
-    "Named", "octets_of", "part_of", "pdi_named", "refuse_withdrawn", "seen_renditions",
-    "stream_octets", "versions_of",
+    "Named", "bindings_of", "octets_of", "part_of", "pdi_named", "refuse_withdrawn",
+    "seen_renditions", "stream_octets", "versions_of",
 ]  # fmt: skip
 
 _IN_MEMORY = 256 << 20  # bytes of a document of which a part is cut out
@@ -63,6 +63,18 @@ def pdi_named(store: Store, pdi: Pdi) -> Named:
     chosen = max(fitting, key=_version)
     same = tuple(each for each in bindings if each.pdi.version == chosen.pdi.version)
     return Named(chosen.pdi, chosen, same, max(map(_version, bindings)))
+
+
+def bindings_of(store: Store, pdi: Pdi) -> list[Binding]:
+    """Return all versions of a document in all formats, but for those that are withdrawn."""
+    known = store.names.bindings(pdi)
+    of_book = {each.pdi for each in known}
+    reached = {"withdrawn", "bound"}
+    return known + [
+        each
+        for each in _of_catalogue(store, pdi)
+        if each.pdi not in of_book and store.names.resolve(each.pdi).status not in reached
+    ]
 
 
 def _of_catalogue(store: Store, pdi: Pdi) -> list[Binding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from datetime import datetime
 from html import escape
 from itertools import islice
 from urllib.parse import quote
@@ -33,8 +34,10 @@ from muniment.web.doors.finding import (
     seen_renditions,
 )
 from muniment.web.doors.locating import pdi_url
+from muniment.web.doors.memento import at_date, memento_links, redirect, wanted_date
 from muniment.web.doors.octets import Octets, deliver, http_date
 from muniment.web.doors.permission import ANYBODY, Reader, caching, reader_of, refuse_unreadable
+from muniment.web.doors.quoting import quoted
 from muniment.web.doors.writing import put, series_of
 
 __all__ = ["METHODS", "describe_links", "opened", "pdi", "spelled"]
@@ -67,7 +70,11 @@ async def pdi(request: Request) -> Response:
         return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
     [asked] = parse_many([text])
     accept = request.headers.get("accept", "")
-    reader, quick = reader_of(request), asked.fragment is None
+    reader, quick = reader_of(request), asked.fragment is None and asked.citation is None
+    if "accept-datetime" in request.headers and quick and asked.version is None:
+        date = wanted_date(request.headers["accept-datetime"])
+        found = await desk.ask(lambda store: _at_date(store, asked, date, accept, reader), quick)
+        return redirect(found, desk.base)
     octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base, reader), quick)
     return deliver(octets, request.method, request.headers)
 
@@ -118,7 +125,7 @@ def _known_series(store: Store, text: str) -> None:
 def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = ANYBODY) -> Octets:
     """Open what a name stands for, with all headers that belong to it."""
     if asked.citation is not None:
-        raise Refusal(501, "a citation is not a document; ask for the citing or the cited one")
+        return quoted(store, asked, accept, base, reader)
     named = pdi_named(store, asked)
     if asked.format is None:
         named = _negotiated(seen_renditions(store, named, reader), accept)
@@ -136,11 +143,18 @@ def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = AN
         **caching(decision, _FOREVER if asked.version else "public, max-age=60"),
         "Link": ", ".join(describe_links(named, asked, base)),
     }
-    if asked.format is None or asked.fragment is not None:
-        octets.headers["Vary"] = "Accept"
+    varying = ["Accept-Datetime"] if asked.version is None and asked.fragment is None else []
+    varying += ["Accept"] if asked.format is None or asked.fragment is not None else []
+    if varying:
+        octets.headers["Vary"] = ", ".join(varying)
     if date := http_date(named.binding.at):
         octets.headers["Memento-Datetime"] = date
     return octets
+
+
+def _at_date(store: Store, asked: Pdi, date: datetime, accept: str, reader: Reader) -> Named:
+    named = at_date(store, asked, date)
+    return _negotiated(seen_renditions(store, named, reader), accept) if not asked.format else named
 
 
 def _negotiated(named: Named, accept: str) -> Named:
@@ -163,7 +177,7 @@ def describe_links(named: Named, asked: Pdi, base: str) -> list[str]:
         ("cite-as", pdi_url(base, str(whole._replace(fragment=asked.fragment)))),
         ("describedby", f"{base}/uri-res/N2C?{whole}"),
         ("latest-version", pdi_url(base, str(whole._replace(version=named.latest)))),
-        ("original", pdi_url(base, str(whole.generic))),
+        ("collection", f"{base}/pdi/{whole.series}/*/*/*/*"),
     ]
     if number > 1:
         pairs.append(
@@ -171,7 +185,8 @@ def describe_links(named: Named, asked: Pdi, base: str) -> list[str]:
         )
     if asked.fragment is not None:
         pairs.append(("canonical", pdi_url(base, str(whole))))
-    return [f'<{safe_text(url)}>; rel="{relation}"' for relation, url in pairs]
+    links = [f'<{safe_text(url)}>; rel="{relation}"' for relation, url in pairs]
+    return links + memento_links(whole, base)
 
 
 async def _listed(request: Request, desk: Desk, pattern: Pdi) -> Response:
