@@ -42,12 +42,16 @@ __all__ = ["serve"]
 )  # fmt: skip
 @click.option("--access-log", is_flag=True, help="Write a line of JSON per request to stderr.")
 @click.option("--largest", default="4G", show_default=True, help="The largest document to put.")
+@click.option(
+    "--patience", type=click.FloatRange(0.1, 3600), default=30, show_default=True,
+    metavar="SECONDS", help="How long a client may take for headers, a form, or to read on.",
+)  # fmt: skip
 @click.option("--trace", is_flag=True, help="Answer TRACE on names, without credentials.")
 @json_option
 def serve(
     store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...],
     workers: int | None, upstreams: tuple[tuple[str, str, str], ...], access_log: bool,
-    largest: str, trace: bool, as_json: bool,
+    largest: str, patience: float, trace: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Open a store to others by standard protocols.
 
@@ -66,11 +70,12 @@ def serve(
     from muniment.web.doors.app import create_doors
     from muniment.web.doors.board import Board
     from muniment.web.doors.desk import Desk
-    from muniment.web.doors.server import check_parser, configured
+    from muniment.web.doors.server import allow_many_files, check_parser, configured
     from muniment.web.doors.upstream import Upstreams, parse_upstream
     from muniment.web.doors.workers import run_workers
 
     known = tuple(parse_upstream(*each) for each in upstreams)
+    allow_many_files()
     check_parser()
     desk = Desk(store, base_url)  # which repairs what a crash has left
     desk.close()
@@ -89,9 +94,9 @@ def serve(
 
     def config(board: Board) -> uvicorn.Config:
         desk = Desk(store, base_url, emails or (f"archive@{name}",))
-        desk.largest, desk.traces = most, trace
+        desk.largest, desk.patience, desk.traces = most, patience, trace
         others = Upstreams(known, f"{desk.store().settings.id} {address}")
-        return configured(create_doors(desk, hosts, board, others))
+        return configured(create_doors(desk, hosts, board, others), patience)
 
     run_workers(workers or len(os.sched_getaffinity(0)), listener, config)
 

@@ -37,7 +37,6 @@ __all__ = [
 ]
 
 _LARGEST = 1 << 20  # bytes of a form
-_PATIENCE = 30.0  # seconds for the whole of it
 _REFUSALS = ("application/problem+json", "text/html")
 _STATUSES = {status.value for status in HTTPStatus}
 _UNSAFE = re.compile(r"[^\x21-\x7e]")
@@ -116,7 +115,7 @@ async def body_of(request: Request) -> bytes:
     try:
         if stated.isdecimal() and int(stated[:19]) > _LARGEST:
             raise _too_large()
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(request.app.state.desk.patience):
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > _LARGEST:

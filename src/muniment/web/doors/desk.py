@@ -32,6 +32,7 @@ class Desk:
         self.emails = emails
         self.deposits = Deposits(folder)
         self.largest = 4 << 30  # bytes of a document that is put here
+        self.patience = 30.0  # seconds without a byte
         self.traces = False
         self.series = settings.series
 

@@ -17,7 +17,7 @@ from muniment.web.doors.board import Board
 
 __all__ = ["Front"]
 
-_HTTP = re.compile(rb"(?i)https?://[^/?#]*")
+_HTTP = re.compile(rb"(?i)https?://([^/?#]*)")
 _PDI = re.compile(rb"(?i)/?(?:urn:)?pdi:")
 _DOORS = ("oai", "openurl", "locate", "pdi", "uri-res", "timemap", "healthz", "metrics", "static")
 _LONGEST = 8192  # bytes of a request target
@@ -131,8 +131,9 @@ def _routed(scope: Any) -> tuple[Any, str]:
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     if len(raw) + len(scope["query_string"]) > _LONGEST:
         raise Refusal(414, f"the address may have {_LONGEST} bytes")
-    if sum(len(name) + len(value) for name, value in scope["headers"]) > _HEADERS:
+    if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > _HEADERS:
         raise Refusal(431, f"the headers may have {_HEADERS} bytes", Connection="close")
+    _check_framing(scope)
     if _PDI.match(raw):
         # A name in absolute form addresses itself: Host says nothing (RFC 9112, 3.2.2).
         headers = [(k, v) for k, v in scope["headers"] if k != b"host"]
@@ -142,8 +143,25 @@ def _routed(scope: Any) -> tuple[Any, str]:
     if match := _HTTP.match(raw):
         raw = raw[match.end() :] or b"/"
         path = unquote_to_bytes(raw).decode("utf-8", "replace")
-        scope = {**scope, "path": path, "raw_path": raw}
+        # The host of the address counts, not that of the header (RFC 9112, 3.2.2).
+        headers = [(k, v) for k, v in scope["headers"] if k != b"host"]
+        headers.append((b"host", match[1].rpartition(b"@")[2]))
+        scope = {**scope, "path": path, "raw_path": raw, "headers": headers}
     if raw == b"*" and scope["method"] == "OPTIONS":
         return {**scope, "path": "/healthz"}, "healthz"
     top = scope["path"].strip("/").partition("/")[0]
     return scope, top if top in _DOORS else "other"
+
+
+def _check_framing(scope: Any) -> None:
+    """Refuse a request whose end two readers may see at two places (RFC 9112, 6.1)."""
+    names = {name for name, _ in scope["headers"]}
+    if not scope["http_version"].startswith("1."):
+        raise Refusal(505, "this server speaks HTTP/1.1", Connection="close")
+    if b"transfer-encoding" in names and (
+        b"content-length" in names or scope["http_version"] == "1.0"
+    ):
+        sentence = "a request has a Content-Length or, since HTTP/1.1, a Transfer-Encoding"
+        raise Refusal(400, sentence, Connection="close")
+    if scope["method"] == "CONNECT":
+        raise Refusal(501, "this is not a proxy", Connection="close")

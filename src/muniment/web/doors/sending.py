@@ -18,13 +18,14 @@ from muniment.web.doors.octets import ZERO_COPY
 
 __all__ = ["SendingProtocol"]
 
-_PIECE = 4 << 20
-_PATIENCE = 120.0  # seconds in which a client takes a piece
+_PIECE = 1 << 18
 _EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
 
 class SendingProtocol(H11Protocol):
     """A connection."""
+
+    patience = 30.0  # seconds in which a client takes a piece
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -52,7 +53,7 @@ class SendingProtocol(H11Protocol):
         try:
             with os.fdopen(file, "rb", closefd=False) as source:
                 while count:
-                    async with asyncio.timeout(_PATIENCE):
+                    async with asyncio.timeout(self.patience):
                         size = min(count, _PIECE)
                         sent = await loop.sendfile(self.transport, source, offset, size)
                     if not sent:

@@ -49,7 +49,6 @@ _LINK = re.compile(r"<([^<>]*)>([^<]*)")
 _DIGEST = re.compile(r"(?i)sha-256=:?([A-Za-z0-9+/=]{44}):?")
 _NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff/\\\\]")
 _SIARD = "application/x-siard"
-_STALL = 30.0  # seconds without a byte
 _SLOWEST = 1024  # bytes a second, over all but the first minute
 _CHUNK = 1 << 20
 _KEY = "idempotencyKey"
@@ -95,7 +94,7 @@ async def _put(request: Request, text: str, allowed: str) -> Response:
     await desk.ask(lambda store: _check(store, target))
     with tempfile.TemporaryDirectory(prefix="muniment-put-") as folder:
         path = Path(folder) / _file_name(request, target.media)
-        digest = await _received(request, path, desk.largest)
+        digest = await _received(request, path, desk.largest, desk.patience)
         _check_digest(request, digest)
         submission = await run_in_threadpool(_submission, request, path, target.media, token)
         added = await asyncio.wrap_future(desk.deposits.add(submission, target.settle))
@@ -163,7 +162,7 @@ def _check(store: Store, target: _Target) -> None:
 # The octets
 
 
-async def _received(request: Request, path: Path, largest: int) -> str:
+async def _received(request: Request, path: Path, largest: int, patience: float) -> str:
     """Write the body into a file, and return its SHA-256."""
     stated = request.headers.get("content-length", "0")
     if stated.isdecimal() and int(stated[:19]) > largest:
@@ -178,7 +177,7 @@ async def _received(request: Request, path: Path, largest: int) -> str:
 
         try:
             while True:
-                async with asyncio.timeout(_STALL):
+                async with asyncio.timeout(patience):
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     break
