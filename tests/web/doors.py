@@ -43,9 +43,9 @@ def make_store(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[tuple[str, int]]:
+def serving(folder: Path, *options: str) -> Iterator[tuple[str, int]]:
     """Run ``muniment serve`` as users do; stop it as a service manager does."""
-    command = [sys.executable, "-m", "muniment", "serve", str(folder), "--port", "0"]
+    command = [sys.executable, "-m", "muniment", "serve", str(folder), "--port", "0", *options]
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env

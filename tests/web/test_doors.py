@@ -443,12 +443,14 @@ def test_parts_are_cut_out_by_the_server(client: Any) -> None:
 
 def test_methods_of_names(client: Any) -> None:
     name = path_of(pdi_of(client, "urn:example:5"))
-    for method in ("DELETE", "PUT", "POST", "PATCH", "TRACE"):
+    allowed = "GET, HEAD, OPTIONS, PUT"
+    for method in ("DELETE", "POST", "PATCH", "TRACE"):
         answer = client.request(method, name)
-        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+        assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    assert client.request("PUT", name).status_code == 401
     assert client.request("DELETE", "/pdi/db.example.ch/2001/01/01/1.text.1").status_code == 405
     answer = client.options(name)
-    assert (answer.status_code, answer.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
+    assert (answer.status_code, answer.headers["allow"]) == (204, allowed)
     assert client.options("/pdi/other.example.ch/2001/01/01/1.text.1").status_code == 404
 
 

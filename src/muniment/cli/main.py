@@ -36,6 +36,7 @@ from muniment.cli.serve import serve
 from muniment.cli.show import show
 from muniment.cli.store import store
 from muniment.cli.terminal import hide_passwords, safe
+from muniment.cli.token import token
 from muniment.cli.urn import urn
 from muniment.cli.validate import validate
 from muniment.errors import MunimentError, UsageError
@@ -84,7 +85,7 @@ def cli(ctx: click.Context) -> None:
 
 for _command in (
     demo, archive, show, validate, browse, query, export, describe, compare, restore, convert,
-    store, serve, pdi, urn, registry,
+    store, serve, token, pdi, urn, registry,
 ):  # fmt: skip
     cli.add_command(_command)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -31,17 +32,35 @@ __all__ = ["serve"]
 )  # fmt: skip
 @click.option("--base-url", default="", help="The address that others see; else the store's own.")
 @click.option("--email", "emails", multiple=True, help="Who answers harvesters; repeatable.")
+@click.option(
+    "--workers", type=click.IntRange(1, 64), default=None, metavar="N",
+    help="Processes that answer; as many as there are cores, if not given.",
+)  # fmt: skip
+@click.option(
+    "--upstream", "upstreams", nargs=3, multiple=True, metavar="SERIES[:FIRST-LAST] HOW URL",
+    help="Who resolves other names, asked by http or thttp, or a redirect leads there; repeatable.",
+)  # fmt: skip
 @click.option("--access-log", is_flag=True, help="Write a line of JSON per request to stderr.")
+@click.option("--largest", default="4G", show_default=True, help="The largest document to put.")
+@click.option(
+    "--patience", type=click.FloatRange(0.1, 3600), default=30, show_default=True,
+    metavar="SECONDS", help="How long a client may take for headers, a form, or to read on.",
+)  # fmt: skip
+@click.option("--trace", is_flag=True, help="Answer TRACE on names, without credentials.")
 @json_option
 def serve(
-    store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...], access_log: bool,
-    as_json: bool,
+    store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...],
+    workers: int | None, upstreams: tuple[tuple[str, str, str], ...], access_log: bool,
+    largest: str, patience: float, trace: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Open a store to others by standard protocols, for reading.
+    """Open a store to others by standard protocols.
 
     OAI-PMH at /oai, OpenURL at /openurl, PDIs at /pdi/…, THTTP at /uri-res/…, the locator at
-    /locate. Objects may be added meanwhile. Ctrl-C ends it.
+    /locate, the API at /api/openapi.json. Writing takes a token (see muniment token). Objects may
+    be added meanwhile. Ctrl-C ends it.
     """
+    from muniment.cli.store_objects import byte_count
+
     try:
         import starlette
         import uvicorn
@@ -49,13 +68,19 @@ def serve(
         raise MissingDriver("The server", "web") from error
     _ = starlette
     from muniment.web.doors.app import create_doors
+    from muniment.web.doors.board import Board
     from muniment.web.doors.desk import Desk
-    from muniment.web.doors.server import check_parser, configured
+    from muniment.web.doors.server import allow_many_files, check_parser, configured
+    from muniment.web.doors.upstream import Upstreams, parse_upstream
+    from muniment.web.doors.workers import run_workers
 
+    known = tuple(parse_upstream(*each) for each in upstreams)
+    allow_many_files()
     check_parser()
-    desk = Desk(store, base_url)
+    desk = Desk(store, base_url)  # which repairs what a crash has left
+    desk.close()
     name = urlsplit(desk.base).hostname or "localhost"
-    desk.emails = emails or (f"archive@{name}",)
+    most = byte_count(largest)
     if access_log:
         _log_to_stderr()
     listener = listen(host, port, tries=1)
@@ -66,7 +91,14 @@ def serve(
         click.echo(safe(f"{store}: {address}  (Ctrl-C ends)"))
     # A page of another site must not reach this one under a name of its own (DNS rebinding).
     hosts = (*LOCAL, "[::1]", name) if host in LOCAL else ()
-    uvicorn.Server(configured(create_doors(desk, hosts))).run(sockets=[listener])
+
+    def config(board: Board) -> uvicorn.Config:
+        desk = Desk(store, base_url, emails or (f"archive@{name}",))
+        desk.largest, desk.patience, desk.traces = most, patience, trace
+        others = Upstreams(known, f"{desk.store().settings.id} {address}")
+        return configured(create_doors(desk, hosts, board, others), patience)
+
+    run_workers(workers or len(os.sched_getaffinity(0)), listener, config)
 
 
 def _log_to_stderr() -> None:

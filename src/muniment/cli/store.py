@@ -9,6 +9,7 @@ import click
 
 from muniment.cli.naming import NamesGroup
 from muniment.cli.options import examples, json_option
+from muniment.cli.store_access import access
 from muniment.cli.store_care import convert, reindex, trust, verify
 from muniment.cli.store_move import cdxj, export, import_
 from muniment.cli.store_objects import add, get, query
@@ -227,6 +228,7 @@ def _json(value: Any) -> None:
 
 for _command in (
     add,
+    access,
     get,
     show_stored,
     query,

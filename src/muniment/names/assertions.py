@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from muniment.names.book import Names
 
 __all__ = [
-    "PREDICATES", "as_json_ld", "find", "say", "say_many", "subject_key", "with_value",
+    "PREDICATES", "as_json_ld", "covering", "find", "say", "say_many", "subject_key", "with_value",
 ]  # fmt: skip
 
 # What the draft and the citation of queries need; others are allowed.
@@ -77,7 +77,7 @@ def find(
     index = names.current()
     if subject is None:
         return list(_select(index.db, None, predicate))
-    keys = list(dict.fromkeys(_covering(subject))) if inherited else [subject_key(subject)]
+    keys = list(dict.fromkeys(covering(subject))) if inherited else [subject_key(subject)]
     return [each for key in keys for each in _select(index.db, key, predicate)]
 
 
@@ -101,7 +101,7 @@ def with_value(names: Names, predicate: str, value: Any) -> list[Assertion]:
     return [Assertion(r[0], r[1], json.loads(r[2]), r[3], r[4], r[5]) for r in rows.fetchall()]
 
 
-def _covering(subject: str) -> Iterator[str]:
+def covering(subject: str) -> Iterator[str]:
     """Yield the subjects that cover one, the most general first."""
     own = subject_key(subject)
     if own.endswith("/"):

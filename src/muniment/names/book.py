@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from muniment.errors import NameRefused, NotFound, UsageError
 from muniment.files import refuse_existing
@@ -30,6 +30,7 @@ from muniment.names.values import Assertion, Binding, Block, NewBinding, Resolut
 __all__ = ["Names"]
 
 Record = dict[str, Any]
+T = TypeVar("T")
 
 
 class Names:
@@ -47,7 +48,7 @@ class Names:
         self._local = threading.local()
         self.journal = Journal(path, self._known)
         self.heads = Heads(folder / "heads")
-        self._rules_of: tuple[bytes, int] | None = None
+        self._derived: dict[Callable[[Index], Any], tuple[tuple[bytes, int], Any]] = {}
         self._rules_lock = threading.Lock()
 
     @classmethod
@@ -107,6 +108,12 @@ class Names:
         index.catch_up(self.journal, state)
         return index
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the index of this thread has all that the journal has: nobody is waited for."""
+        state = self.journal.state()
+        return state is not None and self.index.reached == state.end
+
     def stamp(self) -> str:
         """The present as records have it."""
         return self.clock().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -131,14 +138,21 @@ class Names:
     # The rules: root, series, mandates, intervals, tokens
 
     def rules(self, state: State | None = None) -> _Rules:
-        """Return the rules as they are now; they are read again only when somebody changed them."""
+        """Return the rules as they are now."""
+        return self.derived(_Rules.read, state)
+
+    def derived(self, read: Callable[[Index], T], state: State | None = None) -> T:
+        """Return what a function reads from the index; again only when a rule was changed."""
         state = state or self.journal.state()
         with self._rules_lock:
-            version = None if state is None else (state.generation, state.epoch)
-            if version is None or self._rules_of != version:
-                self._rules = _Rules.read(self.current(state))
-                self._rules_of = version
-            return self._rules
+            if state is None:
+                return read(self.current(state))
+            version = state.generation, state.epoch
+            known = self._derived.get(read)
+            if known is None or known[0] != version:
+                known = self._derived[read] = version, read(self.current(state))
+            found: T = known[1]
+            return found
 
     @property
     def root(self) -> str:
@@ -214,6 +228,10 @@ class Names:
         """Give a name with a mnemonic id, or one that holds a foreign identifier (kind, value)."""
         return minting.mint_name(self, parse_series(series), unique_id, format, foreign, by)
 
+    def token(self, format: str) -> str:
+        """Return the format token of a media type; what it means stays so from then on."""
+        return minting.settle_token(self, format)
+
     def bind(
         self,
         pdi: Pdi | str,
@@ -252,6 +270,10 @@ class Names:
     def resolve(self, pdi: Pdi | str) -> Resolution:
         """Say what a name stands for."""
         return resolution.resolve(self, self.read(pdi))
+
+    def bindings(self, pdi: Pdi | str) -> list[Binding]:
+        """Return all versions of a document in all formats that are not withdrawn."""
+        return resolution.all_bindings(self, self.read(pdi))
 
     def look_up(self, pdis: Iterable[Pdi]) -> Iterator[Binding | None]:
         """Yield the binding of each fully qualified name, or None; for many names at a time."""
@@ -303,7 +325,7 @@ class _Rules:
     @classmethod
     def read(cls, index: Index) -> _Rules:
         rules = cls()
-        for kind in sorted(RULES, key=_READING_ORDER.index):
+        for kind in _READING_ORDER:
             for _, record in index.events(kind):
                 rules._take(kind, record)
         return rules

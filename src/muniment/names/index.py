@@ -108,6 +108,11 @@ class Index:
         """Close the file."""
         self.db.close()
 
+    @property
+    def reached(self) -> Mark | None:
+        """The place up to which this process knows that the index has read."""
+        return self._mark
+
     def mark(self) -> Mark:
         """Return the place in the journal up to which the index has read."""
         offset, lines, digest = next(self.db.execute("SELECT * FROM mark"))

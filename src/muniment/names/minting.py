@@ -21,7 +21,7 @@ from muniment.names.values import Block
 if TYPE_CHECKING:
     from muniment.names.book import Names
 
-__all__ = ["mint", "mint_name"]
+__all__ = ["mint", "mint_name", "settle_token"]
 
 _MOST = 10_000_000  # names in one block
 
@@ -94,6 +94,14 @@ def check_series(names: Names, state: State, series: str, by: str) -> None:
         raise NameRefused(
             f"names in {series} are given by {found.steward}; {by} has no mandate for it", 403
         )
+
+
+def settle_token(names: Names, format: str) -> str:
+    """Return the token for a token or a media type, written down if it is new."""
+    with names.turn() as state:
+        after, token = _token(names, state, format)
+    names.journal.sync(after.end)
+    return token
 
 
 def _token(names: Names, state: State, format: str) -> tuple[State, str]:

@@ -18,9 +18,9 @@ from muniment.names.index import Index, index_id
 __all__ = ["RULES", "apply"]
 
 Record = dict[str, Any]
-RULES = frozenset(
-    {"book", "series", "mandate", "interval", "token"}
-)  # these change what is allowed
+RULES = frozenset(  # these change what is allowed
+    {"book", "series", "mandate", "interval", "token", "access", "key", "key-revoked"}
+)
 
 
 def apply(db: apsw.Connection, index: Index, line: int, record: Record) -> None:

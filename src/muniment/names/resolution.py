@@ -17,23 +17,25 @@ from muniment.identifiers.foreign import encapsulate
 from muniment.identifiers.pdi import WILDCARD
 from muniment.names.binding import day_number, is_minted
 from muniment.names.index import Index, index_id
-from muniment.names.values import Binding, Resolution
+from muniment.names.values import Binding, Resolution, Series
 
 if TYPE_CHECKING:
     from muniment.names.book import Names
 
-__all__ = ["find_foreign", "listing", "look_up", "resolve"]
+__all__ = ["all_bindings", "find_foreign", "listing", "look_up", "resolve"]
 
 _ROW = "version, format, digest, length, location, at"
 
 
 def resolve(names: Names, pdi: Pdi) -> Resolution:
     """Say what a name stands for; patterns are for ``listing``."""
-    index = names.current()
     if pdi.wildcards:
         return Resolution(pdi, "pattern")
-    bindings = _bindings(index, pdi)
-    status = _status(names, index, pdi, bindings)
+    state = names.journal.state()
+    index = names.current(state)
+    bindings, tombstones = _kept(index, pdi)
+    series = names.rules(state).series.get(pdi.series)
+    status = _status(index, pdi, bindings, tombstones, series)
     if status is not None:
         return status
     remarks = []
@@ -49,12 +51,14 @@ def resolve(names: Names, pdi: Pdi) -> Resolution:
     return Resolution(pdi, "bound", chosen, same, latest, remarks=tuple(remarks))
 
 
-def _status(names: Names, index: Index, pdi: Pdi, bindings: list[Binding]) -> Resolution | None:
+def _status(
+    index: Index, pdi: Pdi, bindings: list[Binding], tombstones: list[_Tombstone],
+    series: Series | None,
+) -> Resolution | None:  # fmt: skip
     """Return the answer for a name that nothing can be shown for."""
-    reason = _tombstone(index, pdi)
+    reason = _reason(tombstones, pdi) if tombstones else None
     if reason is not None:
         return Resolution(pdi, "withdrawn", reason=reason)
-    series = names.rules().series.get(pdi.series)
     if series is not None and (resolver := series.resolver(day_number(pdi))):
         return Resolution(pdi, "elsewhere", resolver=resolver)
     if bindings:
@@ -62,12 +66,35 @@ def _status(names: Names, index: Index, pdi: Pdi, bindings: list[Binding]) -> Re
     return Resolution(pdi, "minted" if is_minted(index, pdi) else "unknown")
 
 
+_Tombstone = tuple[int, str, str]  # version, format, body
+# One question for both: each takes the lock of the file, which costs more than the looking up.
+_KEPT = (
+    f"SELECT {_ROW} FROM binding WHERE series=?1 AND day=?2 AND id=?3 UNION ALL "
+    "SELECT version, format, NULL, 0, body, at FROM tombstone WHERE series=?1 AND day=?2 AND id=?3"
+)
+
+
+def _kept(index: Index, pdi: Pdi) -> tuple[list[Binding], list[_Tombstone]]:
+    """Return the bindings of a document, by version and format, and its tombstones."""
+    key = index.series(pdi.series), day_number(pdi), index_id(pdi.unique_id)
+    rows = index.db.execute(_KEPT, key).fetchall()
+    if len(rows) > 1:
+        rows.sort(key=lambda row: row[:2])
+    document = pdi[:5]
+    bindings = [
+        Binding(Pdi(*document, row[1], row[0]), *row[2:]) for row in rows if row[2] is not None
+    ]
+    return bindings, [(row[0], row[1], row[4]) for row in rows if row[2] is None]
+
+
 def _bindings(index: Index, pdi: Pdi) -> list[Binding]:
-    rows = index.db.execute(
-        f"SELECT {_ROW} FROM binding WHERE series=? AND day=? AND id=? ORDER BY version, format",
-        (index.series(pdi.series), day_number(pdi), index_id(pdi.unique_id)),
-    )
-    return [Binding(Pdi(*pdi[:5], row[1], row[0]), *row[2:]) for row in rows]
+    return _kept(index, pdi)[0]
+
+
+def all_bindings(names: Names, pdi: Pdi) -> list[Binding]:
+    """Return what is bound to a document, by version and format, but for what is withdrawn."""
+    bindings, tombstones = _kept(names.current(), pdi)
+    return [each for each in bindings if _reason(tombstones, each.pdi) is None]
 
 
 def _number(binding: Binding) -> int:
@@ -84,21 +111,14 @@ def _choose(bindings: list[Binding], token: str | None, version: Any) -> Binding
     return max(fitting, key=_number, default=None)
 
 
-def _tombstone(index: Index, pdi: Pdi) -> dict[str, Any] | None:
+def _reason(tombstones: list[_Tombstone], pdi: Pdi) -> dict[str, Any] | None:
     """Return the reason why a document, this version or this format of it is withdrawn."""
     version = pdi.version if isinstance(pdi.version, int) else 0
-    rows = index.db.execute(
-        "SELECT body FROM tombstone WHERE series=? AND day=? AND id=? "
-        "AND version IN (0, ?) AND format IN ('', ?) ORDER BY version, format LIMIT 1",
-        (
-            index.series(pdi.series), day_number(pdi), index_id(pdi.unique_id),
-            version, pdi.format or "",
-        ),
-    ).fetchone()  # fmt: skip
-    if rows is None:
-        return None
-    body = json.loads(rows[0])
-    return {key: body[key] for key in ("reason", "by", "law", "at")}
+    for of_version, of_format, text in tombstones:
+        if of_version in (0, version) and of_format in ("", pdi.format or ""):
+            body = json.loads(text)
+            return {key: body[key] for key in ("reason", "by", "law", "at")}
+    return None
 
 
 # Many at a time

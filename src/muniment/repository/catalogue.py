@@ -258,11 +258,9 @@ class Catalogue:
 
     def stream(self, identifier: str, file: int = -1) -> Stream | None:
         """Return a datastream, of a certain file or of the first that has it."""
-        row = self._one(
-            "SELECT * FROM stream WHERE identifier = ? AND ? IN (-1, file) "
-            "ORDER BY file, offset LIMIT 1",
-            (identifier, file),
-        )
+        question, values = "SELECT * FROM stream WHERE identifier = ?", (identifier, file)
+        question += " AND file = ?" if file >= 0 else ""
+        row = self._one(f"{question} LIMIT 1", values if file >= 0 else values[:1])  # by the key
         return None if row is None else Stream(ArcRecord(*row[:9]), row[9])
 
     def streams_in(self, file: int) -> Iterator[ArcRecord]:

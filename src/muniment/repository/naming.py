@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -28,7 +28,9 @@ from muniment.tape.records import STORE
 if TYPE_CHECKING:
     from muniment.repository.store import Store
 
-__all__ = ["assign", "bind", "bound", "is_pdi", "names_record", "open_names", "restore_names"]
+__all__ = [
+    "assign", "bind", "bound", "is_pdi", "names_record", "open_names", "restore_names", "unused",
+]  # fmt: skip
 
 JOURNAL = "names.jsonl"
 SIARD = "application/x-siard"
@@ -43,13 +45,20 @@ class Draft(Protocol):
     contents: tuple[str, ...]
     streams: tuple[Datastream, ...]
     pdi: str
+    settle: Callable[[Store], str] | None
+
+
+def _only(streams: Sequence[Datastream]) -> Datastream | None:
+    """The file that an object is: its only one, or an archive before its large objects."""
+    if len(streams) == 1 or (streams and streams[0].media_type == SIARD):
+        return streams[0]
+    return None
 
 
 def media_type(streams: Sequence[Datastream]) -> str:
-    """The format that a PDI names: that of the only or first file, or of the package."""
-    if len(streams) == 1 or (streams and streams[0].media_type == SIARD):
-        return streams[0].media_type.partition(";")[0].strip()
-    return "text/xml"
+    """The format that a PDI names: that of the file that the object is, or of the package."""
+    only = _only(streams)
+    return "text/xml" if only is None else only.media_type.partition(";")[0].strip()
 
 
 def assign(store: Store, series: str, drafts: Sequence[Draft]) -> None:
@@ -58,6 +67,9 @@ def assign(store: Store, series: str, drafts: Sequence[Draft]) -> None:
     fresh: dict[str, list[Draft]] = defaultdict(list)
     counts = Counter(name for draft in drafts for name in draft.contents)
     for draft in drafts:
+        if draft.settle is not None:
+            draft.pdi = draft.settle(store)
+            continue
         known = _known(store, draft, latest)
         if known:
             draft.pdi = _next_version(store, known, media_type(draft.streams))
@@ -73,12 +85,12 @@ def assign(store: Store, series: str, drafts: Sequence[Draft]) -> None:
 def _mint(store: Store, series: str, fresh: dict[str, list[Draft]]) -> None:
     for kind, drafts in fresh.items():
         if drafts:
-            for draft, name in zip(drafts, _unused(store, series, len(drafts), kind), strict=True):
+            for draft, name in zip(drafts, unused(store, series, len(drafts), kind), strict=True):
                 draft.pdi = name
     fresh.clear()
 
 
-def _unused(store: Store, series: str, count: int, kind: str) -> list[str]:
+def unused(store: Store, series: str, count: int, kind: str) -> list[str]:
     """Mint names that nothing has, not even what was imported from a store of the same series."""
     names: list[str] = []
     while len(names) < count:
@@ -131,9 +143,8 @@ def bound(
 ) -> NewBinding:
     """Return what a PDI is bound to: the file that it names, or the package's document."""
     parsed = parse_pdi(pdi)
-    if streams and media_type(streams) != "text/xml":
-        first = streams[0]
-        return NewBinding(parsed, bytes.fromhex(first.sha256), first.size, first.identifier)
+    if (only := _only(streams)) is not None:
+        return NewBinding(parsed, bytes.fromhex(only.sha256), only.size, only.identifier)
     return NewBinding(parsed, bytes.fromhex(sha256), length, package)
 
 

@@ -8,7 +8,7 @@ catalogue learns of them: from there on the objects are acknowledged, and surviv
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from muniment.tape.index import moment as utc_moment
 from muniment.tape.reader import index_path
 from muniment.tape.write import SOFTWARE, TAPE_END, tape_head, tape_record
 
-__all__ = ["Added", "Session", "Source"]
+__all__ = ["Added", "Session", "Source", "keep_names"]
 
 _GROUP, _GROUP_BYTES = 512, 64_000_000  # objects, or bytes of datastreams, that are synced together
 
@@ -59,6 +59,7 @@ class _Draft:
     metadata: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
     pdi: str = ""
+    settle: Callable[[Store], str] | None = None
 
 
 @dataclass(slots=True)
@@ -119,15 +120,20 @@ class Session:
     def add(
         self, sources: Sequence[Source], *, contents: Sequence[str] = (),
         metadata: Sequence[tuple[str, str]] = (), facts: Sequence[tuple[str, str]] = (),
+        settle: Callable[[Store], str] | None = None,
     ) -> None:  # fmt: skip
-        """Add an object; it is acknowledged when it appears in ``acknowledged``."""
+        """Add an object; it is acknowledged when it appears in ``acknowledged``.
+
+        ``settle`` gives it its PDI while nobody else writes, or refuses; without it, what the
+        contents say decides.
+        """
         mark = self._arcs.mark()
         try:
             streams = tuple(self._arcs.add(source) for source in sources)
         except BaseException:
             self._arcs.cut(mark)
             raise
-        draft = _Draft(tuple(contents), streams, tuple(metadata), tuple(facts))
+        draft = _Draft(tuple(contents), streams, tuple(metadata), tuple(facts), settle=settle)
         self._group.drafts.append(draft)
         self._group.size += sum(stream.size for stream in streams)
         if len(self._group.drafts) >= _GROUP or self._group.size >= _GROUP_BYTES:
@@ -248,7 +254,7 @@ class Session:
             self.commit()
             self._closed = True
             if self._number:
-                self._keep_names()
+                self.keep_names()
                 self._seal()
             else:
                 self._discard()
@@ -258,7 +264,7 @@ class Session:
             self._arcs.close()
             self._hold.close()
 
-    def _keep_names(self) -> None:
+    def keep_names(self) -> None:
         """Put what the book of names has learnt since the last time onto the tape."""
         with self.store.catalogue.change():
             self._check_rescued()
@@ -287,3 +293,9 @@ class Session:
             self._journal.remove()
             self._arcs.discard()
             self.store.catalogue.remove_file(self._file)
+
+
+def keep_names(store: Store) -> None:
+    """Put the book of names onto a tape now: what was just decided must not be lost with it."""
+    with Session(store) as session:
+        session.keep_names()

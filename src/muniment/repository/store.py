@@ -244,6 +244,25 @@ class Store:
             raise NotFound(f"there is no datastream {identifier} in {self.folder}")
         return found
 
+    def octets(self, stream: Stream) -> bytes | None:
+        """Return the octets of a datastream that is not compressed, None if it is."""
+        record = stream.record
+        file, opened = self.file(stream.file)
+        try:
+            data = os.pread(opened.fileno(), record.block + record.size, record.offset)
+        finally:
+            if not file.sealed:
+                opened.close()
+        if data[:2] == b"\x1f\x8b":
+            return None
+        if len(data) != record.block + record.size:
+            raise StoreError(f"{file.name} ends within the datastream {record.identifier}")
+        return data[record.block :]
+
+    def open_file(self, number: int) -> BinaryIO:
+        """Open a tape or an ARC file, sealed or not, for a reader of its own."""
+        return self._open_file(number)[1]
+
     def open_stream(self, identifier: str) -> BinaryIO:
         """Open a datastream for reading and seeking, in place."""
         stream = self.stream(identifier)

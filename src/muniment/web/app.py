@@ -26,7 +26,7 @@ from muniment.web.search_page import search_page
 from muniment.web.site import Site
 from muniment.web.table_page import table_page
 
-__all__ = ["Guard", "create_app", "static_file"]
+__all__ = ["Endpoint", "Guard", "create_app", "static_file"]
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -41,6 +41,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_ENCODED = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
 _ONE_TABLE = "/a/{archive}/t/{schema}/{table}"
 
 PagesByPath = tuple[tuple[str, Callable[[Request], Page]], ...]
@@ -168,10 +169,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        host = headers.get(b"host", b"").decode("latin-1").rpartition(":")
-        name = host[0] if host[1] and host[2].isdecimal() else "".join(host)
-        if self._hosts and name not in self._hosts:
+        if self._hosts and _host(scope) not in self._hosts:
             refused = Response("not the name of this server\n", 421, media_type="text/plain")
             await refused(scope, receive, send)
             return
@@ -179,14 +177,13 @@ class Guard:
         async def send_guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
                 present = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(
-                        (name.encode(), value.encode())
-                        for name, value in _HEADERS.items()
-                        if name.lower().encode() not in present
-                    ),
-                ]
+                more = [pair for pair in _ENCODED if pair[0] not in present]
+                message["headers"] = [*message["headers"], *more]
             await send(message)
 
         await self._app(scope, receive, send_guarded)
+
+
+def _host(scope: Any) -> str:
+    host = dict(scope["headers"]).get(b"host", b"").decode("latin-1").rpartition(":")
+    return host[0] if host[1] and host[2].isdecimal() else "".join(host)

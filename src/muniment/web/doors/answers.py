@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -36,16 +37,20 @@ __all__ = [
 ]
 
 _LARGEST = 1 << 20  # bytes of a form
-_PATIENCE = 30.0  # seconds for the whole of it
+_REFUSALS = ("application/problem+json", "text/html")
+_STATUSES = {status.value for status in HTTPStatus}
 _UNSAFE = re.compile(r"[^\x21-\x7e]")
 
 
 class Refusal(Exception):
     """A request that ends with a status and a sentence."""
 
-    def __init__(self, status: int, message: str, **headers: str) -> None:
+    def __init__(
+        self, status: int, message: str, facts: Mapping[str, Any] | None = None, **headers: str
+    ) -> None:
         super().__init__(message)
         self.status, self.message = status, message
+        self.facts = dict(facts or {})  # more that a program may want to know
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
@@ -56,12 +61,16 @@ def refusal_of(error: Exception) -> Refusal:
             return error
         case NotFound():
             return Refusal(404, str(error))
-        case FragmentError() | NameRefused():
+        case FragmentError():
+            return Refusal(error.status, str(error))
+        case NameRefused(retry_after=int(seconds)):
+            return Refusal(error.status, str(error), Retry_After=str(seconds))
+        case NameRefused():
             return Refusal(error.status, str(error))
         case IdentifierError() | UsageError():
             return Refusal(400, str(error))
         case HTTPException():
-            return Refusal(error.status_code, str(error.detail), **_names(error.headers))
+            return Refusal(error.status_code, str(error.detail), None, **_names(error.headers))
         case MunimentError():
             return Refusal(503, str(error), Retry_After="60")  # the store, not the request
     return Refusal(500, "this could not be answered; the server's log says why")
@@ -71,11 +80,21 @@ def _names(headers: Any) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in (headers or {}).items()}
 
 
-def refuse(error: Refusal) -> Response:
-    """Return a refusal as problem details (RFC 9457)."""
-    content = {"status": error.status, "title": error.message[:1000]}
+def refuse(error: Refusal, accept: str = "") -> Response:
+    """Return a refusal as problem details (RFC 9457), or as a page to who likes that better."""
+    if "text/html" in accept and best(accept, _REFUSALS) == "text/html":
+        return Response(_tombstone(error), error.status, error.headers, media_type="text/html")
+    content = {**error.facts, "status": error.status, "title": error.message[:1000]}
     data = json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace")
     return Response(data, error.status, error.headers, media_type="application/problem+json")
+
+
+def _tombstone(error: Refusal) -> bytes:
+    facts = "".join(
+        f"<dt>{escape(name)}<dd>{escape(str(value))}" for name, value in error.facts.items()
+    )
+    title = HTTPStatus(error.status).phrase if error.status in _STATUSES else "Refused"
+    return page(title, f"<p>{escape(error.message[:1000])}</p>" + (facts and f"<dl>{facts}</dl>"))
 
 
 def safe_text(text: str) -> str:
@@ -96,7 +115,7 @@ async def body_of(request: Request) -> bytes:
     try:
         if stated.isdecimal() and int(stated[:19]) > _LARGEST:
             raise _too_large()
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(request.app.state.desk.patience):
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > _LARGEST:

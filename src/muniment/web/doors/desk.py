@@ -1,4 +1,4 @@
-"""Where requests meet the store: a few threads, each with the store open."""
+"""Where requests meet the store: a few threads, each with the store open, and the event loop."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from muniment.repository import Store
+from muniment.repository.deposit import Deposits
 
 __all__ = ["Desk"]
 
@@ -29,6 +30,10 @@ class Desk:
         settings = self.store().settings  # a folder that is no store is refused at once
         self.base = (base or settings.base_url).rstrip("/")
         self.emails = emails
+        self.deposits = Deposits(folder)
+        self.largest = 4 << 30  # bytes of a document that is put here
+        self.patience = 30.0  # seconds without a byte
+        self.traces = False
         self.series = settings.series
 
     def store(self) -> Store:
@@ -44,13 +49,30 @@ class Desk:
             self._open.append(opened)
         return opened
 
-    async def ask(self, question: Callable[[Store], T]) -> T:
-        """Run a function with a store, away from the event loop."""
+    async def ask(self, question: Callable[[Store], T], quick: bool = False) -> T:
+        """Run a function with a store, away from the event loop.
+
+        One that is ``quick``, some look-ups and a small read, runs at once where it is asked:
+        changing threads would take longer than the answer.
+        """
+        if quick and (ready := self._ready()) is not None:
+            return question(ready)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, lambda: question(self.store()))
+        answer = await loop.run_in_executor(self._threads, lambda: question(self.store()))
+        if quick:
+            self.store().names.current()  # another thread has just done what takes its time
+        return answer
+
+    def _ready(self) -> Store | None:
+        """The store of this thread, if it can answer without waiting for anybody."""
+        found: Store | None = getattr(self._local, "store", None)
+        if found is None or found.catalogue.replaced or not found.names.is_current:
+            return None
+        return found
 
     def close(self) -> None:
         """Finish what was begun, and let go of all files."""
+        self.deposits.close()
         self._threads.shutdown()
         with self._lock:
             while self._open:

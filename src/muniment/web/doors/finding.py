@@ -13,12 +13,17 @@ from muniment.identifiers import Pdi, parse_pdi, parse_urn
 from muniment.identifiers.fragments import functional_fragment
 from muniment.names import Binding
 from muniment.repository import Store
-from muniment.repository.catalogue import Found
+from muniment.repository.access import access_of
+from muniment.repository.catalogue import Found, Stream
 from muniment.repository.naming import bound, is_pdi
 from muniment.web.doors.answers import Refusal, safe_text
 from muniment.web.doors.octets import Octets, of_bytes, of_file, of_stream
+from muniment.web.doors.permission import Reader, caching, refuse_unreadable
 
-__all__ = ["Named", "octets_of", "part_of", "pdi_named", "refuse_withdrawn", "versions_of"]
+__all__ = [
+    "Named", "bindings_of", "octets_of", "part_of", "pdi_named", "refuse_withdrawn",
+    "seen_renditions", "stream_octets", "versions_of",
+]  # fmt: skip
 
 _IN_MEMORY = 256 << 20  # bytes of a document of which a part is cut out
 SIARD = "application/x-siard"
@@ -58,6 +63,18 @@ def pdi_named(store: Store, pdi: Pdi) -> Named:
     chosen = max(fitting, key=_version)
     same = tuple(each for each in bindings if each.pdi.version == chosen.pdi.version)
     return Named(chosen.pdi, chosen, same, max(map(_version, bindings)))
+
+
+def bindings_of(store: Store, pdi: Pdi) -> list[Binding]:
+    """Return all versions of a document in all formats, but for those that are withdrawn."""
+    known = store.names.bindings(pdi)
+    of_book = {each.pdi for each in known}
+    reached = {"withdrawn", "bound"}
+    return known + [
+        each
+        for each in _of_catalogue(store, pdi)
+        if each.pdi not in of_book and store.names.resolve(each.pdi).status not in reached
+    ]
 
 
 def _of_catalogue(store: Store, pdi: Pdi) -> list[Binding]:
@@ -103,6 +120,30 @@ def refuse_withdrawn(store: Store, records: Sequence[Found]) -> None:
         reasons.append((answer.asked, answer.reason or {}))
     if reasons:
         raise _withdrawn(*reasons[-1])
+
+
+def seen_renditions(store: Store, named: Named, reader: Reader) -> Named:
+    """Leave out the formats that a reader may not read, if others remain."""
+    access = access_of(store.names)
+    if access.all_open:
+        return named
+    seen = tuple(each for each in named.renditions if reader.sees(access.of_pdi(each.pdi)))
+    if not seen:
+        return named
+    chosen = named.binding if named.binding in seen else seen[0]
+    return Named(chosen.pdi, chosen, seen, named.latest)
+
+
+def stream_octets(store: Store, stream: Stream, reader: Reader) -> Octets:
+    """Open a datastream, unless all records that have it are withdrawn or may not be read."""
+    name = stream.record.identifier
+    records = store.catalogue.named(name, "stream")
+    refuse_withdrawn(store, records)
+    decision = access_of(store.names).of_stream(records)
+    refuse_unreadable(reader, decision, name)
+    octets = of_stream(store, stream)
+    octets.headers |= {} if decision.level == "open" else caching(decision, "")
+    return octets
 
 
 def octets_of(store: Store, binding: Binding, media_type: str = "") -> Octets:

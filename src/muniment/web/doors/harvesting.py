@@ -11,6 +11,7 @@ from starlette.responses import Response
 from muniment.repository import Store
 from muniment.web.doors.answers import Refusal, body_of
 from muniment.web.doors.desk import Desk
+from muniment.web.doors.permission import reader_of
 from muniment.web.oai.answers import answer
 from muniment.web.oai.shelf import Shelf
 
@@ -33,16 +34,17 @@ async def oai(request: Request) -> Response:
     desk: Desk = request.app.state.desk
     tape = request.path_params.get("tape", "")
 
+    staff = reader_of(request).staff
     packs = "gzip" in request.headers.get("accept-encoding", "").lower()
 
     def made(store: Store) -> Response:
-        shelf = Shelf(store, desk.base, desk.emails, tape)
+        shelf = Shelf(store, desk.base, desk.emails, tape, staff)
         data, headers = b"".join(answer(arguments, shelf)), {"Vary": "Accept-Encoding"}
         if packs and len(data) > _WORTH:
             data, headers["Content-Encoding"] = gzip.compress(data, 3), "gzip"
         return Response(data, headers=headers, media_type="text/xml; charset=utf-8")
 
-    return await desk.ask(made)
+    return await desk.ask(made, quick=("verb", "GetRecord") in arguments)
 
 
 def _arguments(query: bytes) -> list[tuple[str, str]]:

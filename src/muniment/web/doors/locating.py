@@ -13,13 +13,15 @@ from starlette.responses import Response
 from muniment.errors import NotFound
 from muniment.objects import datastream_url
 from muniment.repository import Store
+from muniment.repository.access import access_of
 from muniment.repository.catalogue import File, Found
 from muniment.web.doors.answers import Refusal, best, page, uri_list
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.finding import versions_of
+from muniment.web.doors.permission import Reader, reader_of
 from muniment.web.oai.shelf import tape_name
 
-__all__ = ["locate", "pdi_url", "record_url", "stream_url"]
+__all__ = ["locate", "located", "pdi_url", "record_url", "stream_url"]
 
 _KINDS = ("application/json", "text/uri-list", "text/html")
 
@@ -38,20 +40,23 @@ async def locate(request: Request) -> Response:
     if kind is None:
         raise Refusal(406, f"the answer can be had as {', '.join(_KINDS)}")
     desk: Desk = request.app.state.desk
-    facts = await desk.ask(lambda store: _located(store, names[0], desk.base))
+    reader = reader_of(request)
+    facts = await desk.ask(lambda store: located(store, names[0], desk.base, reader))
     return Response(_shown(facts, kind), headers={"Vary": "Accept"}, media_type=kind)
 
 
-def _located(store: Store, name: str, base: str) -> dict[str, Any]:
+def located(store: Store, name: str, base: str, reader: Reader) -> dict[str, Any]:
+    """Return all versions of a name; of what a reader may not read, that it is there."""
     found = versions_of(store, name)
     stream = store.catalogue.stream(name)
     if not found and stream is None:
         raise NotFound(f"there is nothing called {name} in this store")
     facts: dict[str, Any] = {
         "id": name,
-        "versions": [_version(store, each, base) for each in found],
+        "versions": [_version(store, each, base, reader) for each in found],
     }
-    if stream is not None:
+    access = access_of(store.names)
+    if stream is not None and reader.sees(access.of_stream(store.catalogue.named(name, "stream"))):
         arc = store.catalogue.file(stream.file)
         facts["datastream"] = {
             "arc": arc.uri,
@@ -64,13 +69,20 @@ def _located(store: Store, name: str, base: str) -> dict[str, Any]:
     return facts
 
 
-def _version(store: Store, found: Found, base: str) -> dict[str, Any]:
+def _version(store: Store, found: Found, base: str, reader: Reader) -> dict[str, Any]:
     tape = store.catalogue.file(found.file)
-    return {
+    decision = access_of(store.names).of_record(found)
+    facts = {
         "package": found.identifier,
         "date": found.date,
         "kind": found.kind,
         "pdi": found.pdi or None,
+        "access": decision.level,
+    }
+    if not reader.sees(decision):
+        return facts
+    return {
+        **facts,
         "bytes": found.size,
         "datastreams": found.streams,
         "tape": tape.uri,
@@ -98,7 +110,7 @@ def pdi_url(base: str, pdi: str) -> str:
 def _shown(facts: dict[str, Any], kind: str) -> bytes:
     if kind == "application/json":
         return json.dumps(facts, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    urls = [each["url"] for each in facts["versions"]]
+    urls = [each["url"] for each in facts["versions"] if "url" in each]
     urls += [facts["datastream"]["url"]] if "datastream" in facts else []
     if kind == "text/uri-list":
         return uri_list(facts["id"], urls)

@@ -10,19 +10,32 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from muniment.arc import open_record
 from muniment.repository import Store
 from muniment.repository.catalogue import Stream
 from muniment.web.doors.answers import Refusal
 
-__all__ = ["Octets", "deliver", "of_bytes", "of_file", "of_stream", "ranges_of"]
+__all__ = [
+    "ZERO_COPY",
+    "Octets",
+    "deliver",
+    "http_date",
+    "of_bytes",
+    "of_file",
+    "of_stream",
+    "ranges_of",
+]
 
+ZERO_COPY = "http.response.zerocopysend"  # an extension of ASGI
+GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 18
 _MOST = 32  # ranges in one request
 _NAME = r"[A-Za-z0-9!#$&^_.+-]+"
@@ -40,6 +53,7 @@ class Octets:
     sha256: str = ""
     date: str = ""
     headers: dict[str, str] = field(default_factory=dict)
+    place: tuple[BinaryIO, int] | None = None  # the file, and where in it the octets lie as such
 
     @property
     def tag(self) -> str:
@@ -48,19 +62,20 @@ class Octets:
 
 
 def of_stream(store: Store, stream: Stream) -> Octets:
-    """Open a datastream where it lies."""
-    file = store.catalogue.file(stream.file)
+    """Open a datastream where it lies; a small one is read at once."""
+    record = stream.record
+    facts = record.media_type, record.sha256, record.date
+    if record.size <= _CHUNK and (data := store.octets(stream)) is not None:
+        return Octets(io.BytesIO(data), record.size, *facts)
+    opened = store.open_file(stream.file)
     try:
-        opened = store.path(file).open("rb")
-    except FileNotFoundError:  # it was sealed between the two steps
-        opened = store.path(file).open("rb")
-    try:
-        source = open_record(opened, file.name, stream.record)
+        source = open_record(opened, record.identifier, record)
     except BaseException:
         opened.close()
         raise
-    record = stream.record
-    return Octets(source, record.size, record.media_type, record.sha256, record.date)
+    packed = os.pread(opened.fileno(), 2, record.offset) == GZIP
+    place = None if packed else (opened, record.offset + record.block)
+    return Octets(source, record.size, *facts, place=place)
 
 
 def of_bytes(data: bytes, media_type: str, sha256: str = "", date: str = "") -> Octets:
@@ -71,7 +86,8 @@ def of_bytes(data: bytes, media_type: str, sha256: str = "", date: str = "") -> 
 def of_file(path: Path, media_type: str, sha256: str = "", date: str = "") -> Octets:
     """A document in a file of its own."""
     source = path.open("rb")
-    return Octets(source, os.fstat(source.fileno()).st_size, media_type, sha256, date)
+    size = os.fstat(source.fileno()).st_size
+    return Octets(source, size, media_type, sha256, date, place=(source, 0))
 
 
 def deliver(octets: Octets, method: str, asked: Mapping[str, str]) -> Response:
@@ -101,7 +117,33 @@ def deliver(octets: Octets, method: str, asked: Mapping[str, str]) -> Response:
     status = 206 if ranges else 200
     if octets.size <= _CHUNK:
         return Response(_read(octets, start, end), status, headers)
+    if octets.place is not None:
+        return _FileResponse(octets, start, end, status, headers)
     return StreamingResponse(_closing(octets, [(b"", start, end)]), status, headers)
+
+
+class _FileResponse(StreamingResponse):
+    """Octets that lie in a file as they are sent: the kernel copies them, if the server can."""
+
+    def __init__(
+        self, octets: Octets, start: int, end: int, status: int, headers: dict[str, str]
+    ) -> None:
+        super().__init__(_closing(octets, [(b"", start, end)]), status, headers)
+        self._octets, self._part = octets, (start, end)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if ZERO_COPY not in scope.get("extensions", {}) or self._octets.place is None:
+            await super().__call__(scope, receive, send)
+            return
+        file, offset = self._octets.place
+        start, end = self._part
+        try:
+            head = {"status": self.status_code, "headers": self.raw_headers}
+            await send({"type": "http.response.start", **head})
+            what = {"file": file.fileno(), "offset": offset + start, "count": end - start}
+            await send({"type": ZERO_COPY, **what})
+        finally:
+            self._octets.source.close()
 
 
 def _read(octets: Octets, start: int, end: int) -> bytes:
@@ -126,11 +168,19 @@ def _headers(octets: Octets) -> dict[str, str]:
         digest = b64encode(bytes.fromhex(octets.sha256)).decode()
         headers |= {"ETag": octets.tag, "Repr-Digest": f"sha-256=:{digest}:"}
         headers["Digest"] = f"sha-256={digest}"
-    if moment := _moment(octets.date):
-        headers["Last-Modified"] = format_datetime(moment, usegmt=True)
+    if date := http_date(octets.date):
+        headers["Last-Modified"] = date
     return headers | octets.headers
 
 
+@lru_cache(maxsize=4096)
+def http_date(date: str) -> str:
+    """Return a time as HTTP has it, "" for what is none."""
+    moment = _moment(date)
+    return format_datetime(moment, usegmt=True) if moment else ""
+
+
+@lru_cache(maxsize=4096)
 def _moment(date: str) -> datetime | None:
     try:
         found = datetime.fromisoformat(date)

@@ -13,12 +13,20 @@ from muniment.errors import NotFound
 from muniment.identifiers import parse_pdi
 from muniment.identifiers.openurl import KEV, VERSION, ContextObject, parse_kev
 from muniment.repository import Store
+from muniment.repository.access import access_of
 from muniment.repository.catalogue import File
 from muniment.repository.naming import is_pdi
 from muniment.web.doors.answers import Refusal, body_of, uri_list
 from muniment.web.doors.desk import Desk
-from muniment.web.doors.finding import octets_of, pdi_named, refuse_withdrawn, versions_of
-from muniment.web.doors.octets import Octets, deliver, of_stream
+from muniment.web.doors.finding import (
+    octets_of,
+    pdi_named,
+    refuse_withdrawn,
+    stream_octets,
+    versions_of,
+)
+from muniment.web.doors.octets import Octets, deliver
+from muniment.web.doors.permission import Reader, caching, reader_of, refuse_unreadable
 
 __all__ = ["openurl"]
 
@@ -44,10 +52,14 @@ async def openurl(request: Request) -> Response:
     asked = _asked(query)
     arc = request.path_params.get("arc", "")
     desk: Desk = request.app.state.desk
+    reader = reader_of(request)
     if asked.service == "identifiers":
-        data = await desk.ask(lambda store: _identifiers(store, _arc(store, arc, asked)))
+        data = await desk.ask(lambda store: _identifiers(store, _arc(store, arc, asked), reader))
         return Response(data, media_type="text/uri-list")
-    octets = await desk.ask(lambda store: _octets(store, asked.referent, _arc(store, arc, asked)))
+    octets = await desk.ask(
+        lambda store: _octets(store, asked.referent, _arc(store, arc, asked), reader),
+        quick=True,
+    )
     method = "GET" if request.method == "POST" else request.method
     return deliver(octets, method, request.headers)
 
@@ -101,26 +113,38 @@ def _arc(store: Store, name: str, asked: _Asked) -> File | None:
     return found
 
 
-def _octets(store: Store, name: str, arc: File | None) -> Octets:
+def _octets(store: Store, name: str, arc: File | None, reader: Reader) -> Octets:
     stream = store.catalogue.stream(name, arc.id if arc else -1)
     if stream is not None:
-        refuse_withdrawn(store, store.catalogue.named(name, "stream"))
-        return of_stream(store, stream)
+        return stream_octets(store, stream, reader)
     if arc is None and is_pdi(name):
-        return octets_of(store, pdi_named(store, parse_pdi(name)).binding)
+        named = pdi_named(store, parse_pdi(name))
+        decision = access_of(store.names).of_pdi(named.pdi)
+        refuse_unreadable(reader, decision, str(named.pdi))
+        octets = octets_of(store, named.binding)
+        octets.headers |= {} if decision.level == "open" else caching(decision, "")
+        return octets
     records = versions_of(store, name) if arc is None else []
     if records and records[-1].kind == "object":
         refuse_withdrawn(store, records[-1:])
+        refuse_unreadable(reader, access_of(store.names).of_record(records[-1]), name)
         streams = store.object(records[-1]).streams
         if len(streams) == 1:
-            return of_stream(store, store.stream(streams[0].identifier))
+            return stream_octets(store, store.stream(streams[0].identifier), reader)
         raise NotFound(f"{name} has {len(streams)} datastreams; /locate?id= names them")
     raise NotFound(f"there is no datastream {name} " + ("in this file" if arc else "here"))
 
 
-def _identifiers(store: Store, arc: File | None) -> bytes:
+def _identifiers(store: Store, arc: File | None, reader: Reader) -> bytes:
+    access = access_of(store.names)
+
+    def seen(name: str) -> bool:
+        return access.all_open or reader.sees(
+            access.of_stream(store.catalogue.named(name, "stream"))
+        )
+
     def names() -> Iterator[str]:
         for file in [arc] if arc else store.catalogue.files("arc"):
             yield from (each.identifier for each in store.catalogue.streams_in(file.id))
 
-    return uri_list("datastreams", (name for name in names() if name))
+    return uri_list("datastreams", (name for name in names() if name and seen(name)))

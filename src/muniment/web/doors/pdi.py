@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from datetime import UTC, datetime
-from email.utils import format_datetime
+from datetime import datetime
 from html import escape
 from itertools import islice
 from urllib.parse import quote
@@ -15,8 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.errors import NotFound
-from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
+from muniment.identifiers import Pdi, Profile, parse_many, parse_pdi, parse_series
 from muniment.repository import Store
+from muniment.repository.access import access_of
 from muniment.web.doors.answers import (
     Refusal,
     best,
@@ -26,14 +26,24 @@ from muniment.web.doors.answers import (
     uri_list,
 )
 from muniment.web.doors.desk import Desk
-from muniment.web.doors.finding import Named, octets_of, part_of, pdi_named
+from muniment.web.doors.finding import (
+    Named,
+    octets_of,
+    part_of,
+    pdi_named,
+    seen_renditions,
+)
 from muniment.web.doors.locating import pdi_url
-from muniment.web.doors.octets import Octets, deliver
+from muniment.web.doors.memento import at_date, memento_links, redirect, wanted_date
+from muniment.web.doors.octets import Octets, deliver, http_date
+from muniment.web.doors.permission import ANYBODY, Reader, caching, reader_of, refuse_unreadable
+from muniment.web.doors.quoting import quoted
+from muniment.web.doors.writing import put, series_of
 
 __all__ = ["METHODS", "describe_links", "opened", "pdi", "spelled"]
 
 METHODS = ["GET", "HEAD", "OPTIONS", "PUT", "POST", "PATCH", "DELETE", "TRACE"]
-_ALLOWED = "GET, HEAD, OPTIONS"
+_READING = "GET, HEAD, OPTIONS"
 _FRAGMENT = re.compile(r"^(.*?\.[1-9][0-9]*)%23(.*)$")
 _PREFIX = re.compile(r"(?i)^/?(?:urn:)?pdi:|^/pdi/")
 _LISTED = ("text/uri-list", "application/json", "text/html")
@@ -46,17 +56,46 @@ async def pdi(request: Request) -> Response:
     """Answer any method on a name."""
     text = spelled(request.scope["raw_path"])
     desk: Desk = request.app.state.desk
+    allowed = _allowed(text, desk)
     if request.method == "OPTIONS":
         await desk.ask(lambda store: _known_series(store, text))
-        return Response(None, 204, {"Allow": _ALLOWED})
-    if request.method not in ("GET", "HEAD"):
-        raise Refusal(405, f"{request.method} is not for documents that last", Allow=_ALLOWED)
+        return Response(None, 204, {"Allow": allowed})
+    if request.method == "PUT":
+        return await put(request, text, allowed)
+    if request.method == "TRACE" and desk.traces:
+        return traced(request)
+    if request.method not in ("GET", "HEAD") or series_of(text):
+        raise Refusal(405, f"{request.method} is not for this name", Allow=allowed)
     if "*" in text:
         return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
-    asked = parse_pdi(text)
+    [asked] = parse_many([text])
     accept = request.headers.get("accept", "")
-    octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base))
+    reader, quick = reader_of(request), asked.fragment is None and asked.citation is None
+    if "accept-datetime" in request.headers and quick and asked.version is None:
+        date = wanted_date(request.headers["accept-datetime"])
+        found = await desk.ask(lambda store: _at_date(store, asked, date, accept, reader), quick)
+        return redirect(found, desk.base)
+    octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base, reader), quick)
     return deliver(octets, request.method, request.headers)
+
+
+def _allowed(text: str, desk: Desk) -> str:
+    """Return the methods that a name knows: a series, a pattern or part, a document."""
+    methods = "OPTIONS, PUT" if series_of(text) else _READING
+    if methods == _READING and not any(mark in text for mark in "*#@"):
+        methods += ", PUT"
+    return f"{methods}, TRACE" if desk.traces else methods
+
+
+def traced(request: Request) -> Response:
+    """Return the request as it arrived, without what is secret in it (RFC 9110, 9.3.8)."""
+    scope = request.scope
+    query = b"?" + scope["query_string"] if scope["query_string"] else b""
+    lines = [b"TRACE %b%b HTTP/%b" % (scope["raw_path"], query, scope["http_version"].encode())]
+    headers = scope.get("headers as they came", scope["headers"])
+    secret = (b"authorization", b"cookie", b"proxy-authorization")
+    lines += [b"%b: %b" % pair for pair in headers if pair[0] not in secret]
+    return Response(b"\r\n".join(lines) + b"\r\n\r\n", media_type="message/http")
 
 
 def spelled(raw: bytes) -> str:
@@ -83,13 +122,15 @@ def _known_series(store: Store, text: str) -> None:
         raise NotFound(f"the series {series} is not known here")
 
 
-def opened(store: Store, asked: Pdi, accept: str, base: str) -> Octets:
+def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = ANYBODY) -> Octets:
     """Open what a name stands for, with all headers that belong to it."""
     if asked.citation is not None:
-        raise Refusal(501, "a citation is not a document; ask for the citing or the cited one")
+        return quoted(store, asked, accept, base, reader)
     named = pdi_named(store, asked)
     if asked.format is None:
-        named = _negotiated(named, accept)
+        named = _negotiated(seen_renditions(store, named, reader), accept)
+    decision = access_of(store.names).of_pdi(named.pdi)
+    refuse_unreadable(reader, decision, str(named.pdi))
     if asked.fragment is not None:
         octets = part_of(store, asked, named, best(accept, _PARTS) or "" if accept else "")
         octets.sha256 = hashlib.sha256(octets.source.read()).hexdigest()
@@ -99,21 +140,21 @@ def opened(store: Store, asked: Pdi, accept: str, base: str) -> Octets:
     full = named.pdi._replace(fragment=asked.fragment)
     octets.headers = {
         "Content-Location": safe_text(str(full)),
-        "Cache-Control": _FOREVER if asked.version else "public, max-age=60",
+        **caching(decision, _FOREVER if asked.version else "public, max-age=60"),
         "Link": ", ".join(describe_links(named, asked, base)),
     }
-    if asked.format is None or asked.fragment is not None:
-        octets.headers["Vary"] = "Accept"
-    if moment := _moment(named.binding.at):
-        octets.headers["Memento-Datetime"] = format_datetime(moment, usegmt=True)
+    varying = ["Accept-Datetime"] if asked.version is None and asked.fragment is None else []
+    varying += ["Accept"] if asked.format is None or asked.fragment is not None else []
+    if varying:
+        octets.headers["Vary"] = ", ".join(varying)
+    if date := http_date(named.binding.at):
+        octets.headers["Memento-Datetime"] = date
     return octets
 
 
-def _moment(at: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(at).astimezone(UTC)
-    except ValueError:
-        return None
+def _at_date(store: Store, asked: Pdi, date: datetime, accept: str, reader: Reader) -> Named:
+    named = at_date(store, asked, date)
+    return _negotiated(seen_renditions(store, named, reader), accept) if not asked.format else named
 
 
 def _negotiated(named: Named, accept: str) -> Named:
@@ -136,7 +177,7 @@ def describe_links(named: Named, asked: Pdi, base: str) -> list[str]:
         ("cite-as", pdi_url(base, str(whole._replace(fragment=asked.fragment)))),
         ("describedby", f"{base}/uri-res/N2C?{whole}"),
         ("latest-version", pdi_url(base, str(whole._replace(version=named.latest)))),
-        ("original", pdi_url(base, str(whole.generic))),
+        ("collection", f"{base}/pdi/{whole.series}/*/*/*/*"),
     ]
     if number > 1:
         pairs.append(
@@ -144,7 +185,8 @@ def describe_links(named: Named, asked: Pdi, base: str) -> list[str]:
         )
     if asked.fragment is not None:
         pairs.append(("canonical", pdi_url(base, str(whole))))
-    return [f'<{safe_text(url)}>; rel="{relation}"' for relation, url in pairs]
+    links = [f'<{safe_text(url)}>; rel="{relation}"' for relation, url in pairs]
+    return links + memento_links(whole, base)
 
 
 async def _listed(request: Request, desk: Desk, pattern: Pdi) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import threading
 import time
@@ -10,18 +11,21 @@ from typing import Any
 import uvicorn
 
 from muniment.errors import MunimentError
+from muniment.web.doors.protocol import patient
 
-__all__ = ["check_parser", "configured"]
+__all__ = ["allow_many_files", "check_parser", "configured"]
 
 _PROBE = b"pdi://self.test.ch/2001/01/01/a%2eb.text.1#0,5"
 _SECONDS = 10.0
+_FILES = 16_384
 
 
-def configured(app: Any) -> uvicorn.Config:
+def configured(app: Any, patience: float = 30.0) -> uvicorn.Config:
     """Return the settings of the server; h11 is the parser that keeps ``pdi://`` targets."""
     return uvicorn.Config(
         app,
-        http="h11",
+        http=patient(patience),
+        loop="asyncio",  # whose transports send files
         ws="none",
         lifespan="on",
         log_level="warning",
@@ -32,6 +36,14 @@ def configured(app: Any) -> uvicorn.Config:
         timeout_keep_alive=15,
         timeout_graceful_shutdown=20,
     )
+
+
+def allow_many_files() -> None:
+    """Let this process open as many files and connections as it may: the usual limit is low."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def check_parser() -> None:

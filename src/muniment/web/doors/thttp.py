@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from urllib.parse import unquote
 
@@ -16,6 +16,7 @@ from muniment.errors import NotFound
 from muniment.identifiers import Pdi, parse_pdi, parse_urn
 from muniment.names import Binding
 from muniment.repository import Store
+from muniment.repository.access import access_of
 from muniment.repository.catalogue import Found, Stream
 from muniment.repository.naming import is_pdi
 from muniment.web.doors.answers import (
@@ -32,12 +33,20 @@ from muniment.web.doors.finding import (
     Named,
     octets_of,
     pdi_named,
-    refuse_withdrawn,
+    seen_renditions,
+    stream_octets,
     versions_of,
 )
 from muniment.web.doors.locating import pdi_url, record_url, stream_url
-from muniment.web.doors.octets import Octets, deliver, of_bytes, of_stream
+from muniment.web.doors.octets import Octets, deliver, of_bytes
 from muniment.web.doors.pdi import opened, spelled
+from muniment.web.doors.permission import (
+    ANYBODY,
+    Reader,
+    caching,
+    reader_of,
+    refuse_unreadable,
+)
 
 __all__ = ["uri_res"]
 
@@ -56,6 +65,7 @@ class _Subject:
     named: Named | None = None
     records: tuple[Found, ...] = ()
     stream: Stream | None = None
+    reader: Reader = ANYBODY
 
 
 async def uri_res(request: Request) -> Response:
@@ -72,9 +82,11 @@ async def uri_res(request: Request) -> Response:
     desk: Desk = request.app.state.desk
     accept = request.headers.get("accept", "")
     version = request.scope.get("http_version", "1.1")
+    reader = reader_of(request)
     answer = await desk.ask(
-        lambda store: _answer(match[1].lower(), _subject(store, uri, desk.base), store, desk.base,
-                              accept, version)
+        lambda store: _answer(match[1].lower(), _seen(_subject(store, uri, desk.base), store,
+                              reader), store, desk.base, accept, version),
+        quick=match[1].lower() == "l",
     )  # fmt: skip
     if isinstance(answer, Octets):
         return deliver(answer, request.method, request.headers)
@@ -95,6 +107,22 @@ def _subject(store: Store, uri: str, base: str) -> _Subject:
     if not records and stream is None:
         raise NotFound(f"{name} is not known here")
     return _Subject(uri, records=tuple(records), stream=stream)
+
+
+def _seen(subject: _Subject, store: Store, reader: Reader) -> _Subject:
+    """Leave out what a reader may not read, and refuse what nothing is left of."""
+    access = access_of(store.names)
+    if access.all_open:
+        return subject
+    if subject.stream is not None:
+        records = store.catalogue.named(subject.stream.record.identifier, "stream")
+        refuse_unreadable(reader, access.of_stream(records), subject.asked)
+    if subject.named is not None:
+        refuse_unreadable(reader, access.of_pdi(subject.named.pdi), subject.asked)
+    seen = reader.seen(store, subject.records)
+    if subject.records and not seen:
+        refuse_unreadable(reader, access.of_record(subject.records[-1]), subject.asked)
+    return replace(subject, records=tuple(seen), reader=reader)
 
 
 def _of_url(url: str, base: str) -> str:
@@ -178,15 +206,15 @@ _VARY = {"Vary": "Accept"}
 
 def _resource(subject: _Subject, store: Store, base: str, accept: str) -> Octets:
     if subject.pdi is not None:
-        return opened(store, subject.pdi, accept, base)
+        return opened(store, subject.pdi, accept, base, subject.reader)
     if subject.stream is not None:
-        name = subject.stream.record.identifier
-        refuse_withdrawn(store, store.catalogue.named(name, "stream"))
-        return of_stream(store, subject.stream)
+        return stream_octets(store, subject.stream, subject.reader)
     latest = subject.records[-1]
     if latest.pdi:
-        return opened(store, parse_pdi(latest.pdi), accept, base)
-    return of_bytes(store.document(latest), "application/xml", "", latest.date)
+        return opened(store, parse_pdi(latest.pdi), accept, base, subject.reader)
+    octets = of_bytes(store.document(latest), "application/xml", "", latest.date)
+    octets.headers = caching(access_of(store.names).of_record(latest), "public, max-age=60")
+    return octets
 
 
 def _resources(subject: _Subject, store: Store, base: str, accept: str) -> Response | Octets:
@@ -194,6 +222,7 @@ def _resources(subject: _Subject, store: Store, base: str, accept: str) -> Respo
     named = subject.named
     if named is None and subject.stream is None and subject.records[-1].pdi:
         named = pdi_named(store, parse_pdi(subject.records[-1].pdi))
+    named = named and seen_renditions(store, named, subject.reader)
     fitting = [] if named is None else [each for each in named.renditions if _fits(each, accept)]
     if len(fitting) < 2:
         return _resource(subject, store, base, accept)

@@ -21,6 +21,7 @@ from muniment.objects import (
 )
 from muniment.objects.didl import DC, OAI_DC
 from muniment.repository import Store, harvest
+from muniment.repository.access import access_of
 from muniment.repository.catalogue import File, Found
 from muniment.repository.harvest import Wanted
 from muniment.web.oai.records import About, Header, MetadataFormat, Place, Record, Set
@@ -57,7 +58,9 @@ def tape_name(file: File) -> str:
 class Shelf:
     """The records of a store, or of one tape."""
 
-    def __init__(self, store: Store, base: str, emails: tuple[str, ...], tape: str = "") -> None:
+    def __init__(
+        self, store: Store, base: str, emails: tuple[str, ...], tape: str = "", staff: bool = False
+    ) -> None:
         self._store, self._catalogue = store, store.catalogue
         self._base, self._emails, self._tape = base.rstrip("/"), emails, None
         if tape:
@@ -66,6 +69,7 @@ class Shelf:
                 raise NotFound(f"there is no tape {tape[:200]} in this store")
         self._file = self._tape.id if self._tape else -1
         self._tapes: dict[int, File] = {}
+        self._access, self._staff = access_of(store.names), staff
 
     @property
     def secret(self) -> bytes:
@@ -83,6 +87,7 @@ class Shelf:
             self._address(self._tape),
             _time(oldest) if oldest else _NO_DATE,
             self._emails,
+            deleted_record="transient",
             compressions=("gzip",),
             descriptions=self._friends(),
         )
@@ -192,11 +197,14 @@ class Shelf:
             if found.file not in self._tapes:
                 self._tapes[found.file] = self._catalogue.file(found.file)
             specs.append(_tape_spec(self._tapes[found.file]))
-        return Header(found.identifier, place, tuple(specs))
+        hidden = not self._access.of_record(found).readable(self._staff)
+        return Header(found.identifier, place, tuple(specs), deleted=hidden)
 
     def _record(self, found: Found, prefix: str) -> Record:
-        document = self._store.document(found)
-        return Record(self._header(found), self._as(document, found, prefix))
+        header = self._header(found)
+        if header.deleted:  # what may not be read is gone, as far as harvesters are concerned
+            return Record(header, b"")
+        return Record(header, self._as(self._store.document(found), found, prefix))
 
     def _as(self, document: bytes, found: Found, prefix: str) -> bytes:
         """Return a record in a format: as it stands on the tape, if it is in this format."""

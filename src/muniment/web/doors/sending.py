@@ -1,0 +1,74 @@
+"""HTTP/1.1 on one connection: uvicorn's protocol on h11, with files sent by the kernel.
+
+h11 keeps the request target as it came. The extension ``http.response.zerocopysend`` of ASGI lets
+the application name a part of a file instead of reading it; h11 counts the octets, the kernel
+copies them from the page cache to the socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from muniment.web.doors.octets import ZERO_COPY
+
+__all__ = ["SendingProtocol"]
+
+_PIECE = 1 << 18
+_EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
+
+
+class SendingProtocol(H11Protocol):
+    """A connection."""
+
+    patience = 30.0  # seconds in which a client takes a piece
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        app: Any = self.app
+
+        async def with_files(scope: Any, receive: Any, send: Any) -> None:
+            scope["extensions"] = _EXTENSIONS
+
+            async def sending(message: Any) -> None:
+                if message["type"] == ZERO_COPY:
+                    await self._send_file(message["file"], message["offset"], message["count"])
+                    message = {"type": "http.response.body"}
+                await send(message)
+
+            await app(scope, receive, sending)
+
+        self.app: Any = with_files
+
+    async def _send_file(self, file: int, offset: int, count: int) -> None:
+        if self.cycle.disconnected:
+            return
+        placeholder: Any = _Octets(count)
+        self.conn.send_with_data_passthrough(h11.Data(data=placeholder))
+        loop = asyncio.get_running_loop()
+        try:
+            with os.fdopen(file, "rb", closefd=False) as source:
+                while count:
+                    async with asyncio.timeout(self.patience):
+                        size = min(count, _PIECE)
+                        sent = await loop.sendfile(self.transport, source, offset, size)
+                    if not sent:
+                        raise OSError("the file ends before its end")
+                    offset, count = offset + sent, count - sent
+        except (OSError, RuntimeError, TimeoutError):  # the client is gone, or the file is damaged
+            self.cycle.disconnected = True
+            self.transport.abort()
+
+
+class _Octets:
+    """So many octets, for h11, which only counts them."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
