@@ -51,7 +51,7 @@ class Workers:
         """
         if local or not self._processes:
             for task in tasks:
-                yield _run(self._source, task)[0]
+                yield self._taken(_run(self._source, task))
             return
         waiting: deque[Future[_Outcome]] = deque()
         for number, task in enumerate(tasks):
@@ -62,7 +62,10 @@ class Workers:
             yield self._accepted(waiting.popleft())
 
     def _accepted(self, future: Future[_Outcome]) -> Piece:
-        piece, receipt = future.result()
+        return self._taken(future.result())
+
+    def _taken(self, outcome: _Outcome) -> Piece:
+        piece, receipt = outcome
         if receipt is not None:
             self._source.accept(receipt)  # type: ignore[attr-defined]
         return piece
@@ -194,7 +197,12 @@ def _run(source: Source, task: Task) -> _Outcome:
     started with.
     """
     schema, table, part, encoder = task
-    batches = part if isinstance(part, list) else source.batches(schema, table, part)
-    piece: Piece = encoder(batches)
+    piece: Piece
+    if isinstance(part, list):
+        piece = encoder(part)
+    elif read := getattr(encoder, "read", None):  # one that can do without batches
+        piece = read(source, schema, table, part)
+    else:
+        piece = encoder(source.batches(schema, table, part))
     receipt = getattr(source, "receipt", None)
     return piece, receipt() if receipt else None

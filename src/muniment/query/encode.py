@@ -6,16 +6,30 @@ process that writes the index opens the objects.
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muniment.databases.duckdb.pieces import as_values, nested_type, nested_value, packed
+from muniment.databases.duckdb.pieces import (
+    as_values,
+    nested_type,
+    nested_value,
+    packed,
+    streamed,
+)
+from muniment.query.columns import ColumnReader
+from muniment.siard import SiardSource
 from muniment.sql.batch import REF, Batch, Cell, cell_value
-from muniment.sql.model import Array, Leaf, Shape, Struct
+from muniment.sql.model import Array, Leaf, Schema, Shape, Struct, Table
+from muniment.sql.stores import Part
+from muniment.sql.types import Kind
 
 __all__ = ["IndexEncoder", "IndexPiece", "as_text", "has_references", "holds_objects", "is_large"]
 
@@ -24,26 +38,57 @@ _TEXT = pa.large_string()
 
 @dataclass(frozen=True, slots=True)
 class IndexPiece:
-    """A part on its way into the index: Arrow IPC streams."""
+    """A part on its way into the index: Arrow IPC streams, or files that hold one each."""
 
-    chunks: tuple[bytes, ...]
+    chunks: tuple[bytes | Path, ...]
     rows: int
 
     def tables(self) -> Iterator[pa.Table]:
-        """Yield the chunks as tables with the columns c1, c2, …"""
+        """Yield the chunks as tables with the columns c1, c2, …; files are gone then."""
         for chunk in self.chunks:
-            with pa.ipc.open_stream(chunk) as stream:
-                yield stream.read_all()
+            source = pa.memory_map(str(chunk)) if isinstance(chunk, Path) else chunk
+            with pa.ipc.open_stream(source) as stream:
+                table = stream.read_all()
+            if isinstance(chunk, Path):
+                chunk.unlink()  # the memory stays while the table does
+            yield table
 
 
 @dataclass(frozen=True)
 class IndexEncoder:
-    """Turns the batches of a part into Arrow."""
+    """Turns the batches of a part into Arrow.
+
+    With a ``folder``, pieces travel as files in it: memory that both processes see is not copied.
+    """
 
     shapes: tuple[Shape, ...]
+    folder: Path | None = None
 
     def __call__(self, batches: Iterable[Batch]) -> IndexPiece:
-        return IndexPiece(*packed(batches, len(self.shapes), self._table))
+        chunks, rows = packed(batches, len(self.shapes), self._table)
+        return IndexPiece(tuple(map(self._sent, chunks)), rows)
+
+    def read(self, source: SiardSource, schema: Schema, table: Table, part: Part) -> IndexPiece:
+        """Return a part of an archive: by all its tags at once, or by batches where that fails."""
+        xml = source.xml(schema, table, part)
+        if xml is None:
+            return self(source.batches(schema, table, part))
+        columns = self._reader(xml)
+        if columns is None:
+            return self(source.parsed(schema, table, part, xml))
+        return IndexPiece((self._sent(streamed(self._table(columns))),), len(columns[0]))
+
+    def _sent(self, chunk: bytes) -> bytes | Path:
+        if self.folder is None:
+            return chunk
+        handle, name = tempfile.mkstemp(".arrow", dir=self.folder)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(chunk)
+        return Path(name)
+
+    @cached_property
+    def _reader(self) -> ColumnReader:
+        return ColumnReader(self.shapes)
 
     def _table(self, columns: list[pa.Array]) -> pa.Table:
         arrays = map(_array, self.shapes, columns)
@@ -53,7 +98,7 @@ class IndexEncoder:
 def _array(shape: Shape, cells: pa.Array) -> pa.Array:
     if isinstance(shape, Leaf):
         # Some writers put values of any type into files of their own.
-        if shape.type.large or has_references(cells):
+        if has_references(cells) or (shape.type.large and shape.type.kind is not Kind.TEXT):
             return cells
         return as_values(as_text(cells), shape.type)
     if holds_objects(shape) or has_references(cells):

@@ -22,7 +22,7 @@ from muniment.sql.values import with_values
 
 __all__ = [
     "CHUNK_BYTES", "DuckdbEncoder", "DuckdbPiece", "arrow_tables",
-    "as_values", "nested_type", "nested_value", "packed",
+    "as_values", "gathered", "nested_type", "nested_value", "packed", "streamed",
 ]  # fmt: skip
 
 _CHUNK_ROWS = 122_880  # one row group
@@ -81,12 +81,18 @@ def packed(
     chunks, rows = [], 0
     for columns in _columns(batches, width):
         table = table_of(columns)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:
-            stream.write_table(table)
-        chunks.append(sink.getvalue().to_pybytes())
+        chunks.append(streamed(table))
         rows += table.num_rows
     return tuple(chunks), rows
+
+
+def streamed(table: pa.Table) -> bytes:
+    """Return a table as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def _columns(batches: Iterable[Batch], width: int) -> Iterator[list[pa.Array]]:
@@ -153,15 +159,17 @@ def arrow_tables(
     Columns of text hold the text of cells; all others hold values.
     """
     tables = (t for p in pieces for chunk in p.chunks for t in _resolved(encoder, chunk, open_lob))
-    yield from _gathered(tables)
+    yield from gathered(tables)
 
 
-def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def gathered(
+    tables: Iterable[pa.Table], most_rows: int = _CHUNK_ROWS, most_bytes: int = CHUNK_BYTES
+) -> Iterator[pa.Table]:
     """Join small tables of one schema: DuckDB likes whole row groups."""
     held: list[pa.Table] = []
     rows = size = 0
     for table in tables:
-        full = rows >= _CHUNK_ROWS or size >= CHUNK_BYTES
+        full = rows >= most_rows or size >= most_bytes
         if held and (full or held[0].schema != table.schema):
             yield pa.concat_tables(held)
             held, rows, size = [], 0, 0
