@@ -11,6 +11,7 @@ import pytest
 from muniment import compare as compare_module
 from muniment.compare import Comparison, compare
 from muniment.errors import UsageError
+from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, archive, restore
 
 
@@ -147,3 +148,49 @@ def test_other_definitions_are_differences(
 def test_what_is_neither_file_nor_database_is_refused(shop: Path) -> None:
     with pytest.raises(UsageError, match="nothing"):
         compare(url(shop), "nothing.siard")
+
+
+@pytest.mark.usefixtures("both")
+def test_columns_archived_as_text_are_compared_as_text(shop: Path, tmp_path: Path) -> None:
+    db = apsw.Connection(str(shop))
+    db.execute("UPDATE item SET made = 'some day' WHERE id = 2")
+    db.close()
+    archive(url(shop), tmp_path / "a.siard", Selection(as_text=("item.made", "item.weight")))
+    for sides in ((url(shop), str(tmp_path / "a.siard")), (str(tmp_path / "a.siard"), url(shop))):
+        result = compare(*sides, jobs=2)
+        assert result.equal, result.differences
+        assert result.notes == (
+            "main.item.made was archived as text, and is compared as such",
+            "main.item.weight was archived as text, and is compared as such",
+        )
+    changed = compare_after(
+        shop, tmp_path / "a.siard", "UPDATE item SET made = 'never' WHERE id = 2"
+    )
+    assert [(d.where, d.a, d.b) for d in changed.differences] == [
+        ("main.item (id='2').made", "'never'", "'some day'")
+    ]
+
+
+@pytest.mark.usefixtures("both")
+def test_a_type_that_the_archive_widened_is_no_difference(shop: Path, tmp_path: Path) -> None:
+    db = apsw.Connection(str(shop))
+    db.execute("UPDATE item SET sku = 'longer than ten' WHERE id = 2")
+    db.execute("UPDATE sale SET price = 1234567.891 WHERE number = 7")
+    db.close()
+    archive(url(shop), tmp_path / "a.siard")
+    result = compare(url(shop), str(tmp_path / "a.siard"), jobs=2)
+    assert result.equal, result.differences
+    assert result.notes == (
+        "main.item.sku is declared VARCHAR(10) and holds more; compared as VARCHAR(15)",
+        "main.sale.price is declared DECIMAL(8,2) and holds more; compared as DECIMAL",
+    )
+    assert all(t.ordered_digest[0] == t.ordered_digest[1] for t in result.tables)
+
+
+def test_a_value_that_outgrew_its_type_after_archiving_is_a_difference(
+    shop: Path, siard: Path
+) -> None:
+    changed = compare_after(shop, siard, "UPDATE item SET sku = 'longer than ten' WHERE id = 2")
+    assert ("main.item (id='2').sku", "'longer than ten'", "'SKU-2'") in [
+        (d.where, d.a, d.b) for d in changed.differences
+    ]

@@ -20,10 +20,17 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from muniment import databases
+from muniment.conversions import (
+    archived_as_text,
+    archived_types,
+    pattern_of,
+    refused_text,
+    text_sentences,
+)
 from muniment.databases.tunnel import tunnelled
 from muniment.datalinks import unlinked
 from muniment.definitions import Difference, compare_definitions, matched_tables
-from muniment.errors import Unfit, UsageError, WorkerDied
+from muniment.errors import Unfit, UnknownType, UsageError, WorkerDied
 from muniment.normal import Normal, normal_forms
 from muniment.siard import SiardSource, open_siard
 from muniment.siard.lobs.folders import Root
@@ -32,6 +39,7 @@ from muniment.siard.volumes import exists
 from muniment.sql.batch import CELL, ROW, Batch, Cell, cell_value, rows_of
 from muniment.sql.digest import BucketDigest, Canonical, ContentDigest, OrderedDigest, row_digests
 from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
+from muniment.sql.selection import Selection
 from muniment.sql.stores import Opener, Source
 from muniment.transfer import Progress
 from muniment.workers import deaf_children, default_jobs
@@ -63,6 +71,7 @@ class Comparison:
     equal: bool
     tables: tuple[TableComparison, ...]
     differences: tuple[Difference, ...]
+    notes: tuple[str, ...] = ()  # how the sides had to be read to be comparable
 
 
 @dataclass(frozen=True)
@@ -118,16 +127,51 @@ def _turned(found: Comparison) -> Comparison:
 def _compare(
     a: str,
     b: str,
-    open_side: Callable[[str], Any],
+    open_side: Callable[..., Any],
     jobs: int,
     ordered: bool | None,
     progress: Callable[[Progress], None],
 ) -> Comparison:
+    """Compare; a database is read again if its archive turns out to have columns as text."""
+    texts: set[str] = set()
+    while True:
+        known = len(texts)
+        try:
+            return _compare_once(a, b, open_side, jobs, ordered, progress, texts)
+        except (Unfit, UnknownType) as error:
+            if not databases.is_url(b) and databases.is_url(a):
+                with open_side(b) as archive:
+                    texts |= refused_text(error, archive.describe())
+            if len(texts) == known:
+                raise
+        except _AsText:
+            pass
+
+
+class _AsText(Exception):
+    """The archive has columns as text that were read as something else."""
+
+
+def _compare_once(
+    a: str,
+    b: str,
+    open_side: Callable[..., Any],
+    jobs: int,
+    ordered: bool | None,
+    progress: Callable[[Progress], None],
+    texts: set[str],
+) -> Comparison:
     with ExitStack() as stack:
-        left, right = (stack.enter_context(open_side(name)) for name in (a, b))
+        left = stack.enter_context(open_side(a, as_text=tuple(map(pattern_of, texts))))
+        right = stack.enter_context(open_side(b))
+        archived = databases.is_url(a) and not databases.is_url(b)
         if databases.is_url(a) != databases.is_url(b):  # a database has links, not their files
             left, right = (unlinked(s) if isinstance(s, SiardSource) else s for s in (left, right))
         first, second = left.describe(), right.describe()
+        if archived and (more := set(archived_as_text(first, second)) - texts):
+            texts |= more
+            raise _AsText
+        notes = list(text_sentences(texts))
         size = min(left.size(), right.size())
         ordered = size < _WORTH_A_PROCESS if ordered is None else ordered
         side = stack.enter_context(_side(left, size, jobs))
@@ -139,14 +183,39 @@ def _compare(
                 if pair.a is None:
                     tables[-1] = replace(tables[-1], rows=tables[-1].rows[::-1])
                 continue
-            a_forms, b_forms = normal_forms(first, second, pair.a, pair.b)
-            reads = _Read(*pair.a, a_forms, ordered), _Read(*pair.b, b_forms, ordered)
-            work = _TableComparer(side, right, second, *reads)
-            result, found = work.run(progress)
+            schema, table = pair.a
+            if archived and hasattr(left, "refit"):
+                table = archived_types(pair.a, pair.b)
+            while True:
+                forms = normal_forms(first, second, (schema, table), pair.b)
+                reads = _Read(schema, table, forms[0], ordered), _Read(*pair.b, forms[1], ordered)
+                work = _TableComparer(side, right, second, *reads)
+                try:
+                    result, found = work.run(progress)
+                    break
+                except Unfit as unfit:
+                    table = _refitted(left, schema, table, unfit)
+            notes += _wider(pair.a, table)
             tables.append(result)
             differences += found
     equal = not differences and all(table.equal for table in tables)
-    return Comparison(equal, tuple(tables), tuple(differences))
+    return Comparison(equal, tuple(tables), tuple(differences), tuple(notes))
+
+
+def _refitted(source: Source, schema: Schema, table: Table, unfit: Unfit) -> Table:
+    """The table with a wider type for a value that outgrew its declaration."""
+    refit = getattr(source, "refit", None)
+    wider: Table | None = refit(schema, table, unfit) if refit else None
+    if wider is None:
+        raise unfit
+    return wider
+
+
+def _wider(declared: tuple[Schema, Table], table: Table) -> Iterator[str]:
+    for x, y in zip(declared[1].columns, table.columns, strict=True):
+        if x.type != y.type:
+            where = f"{declared[0].name}.{table.name}.{x.name}"
+            yield f"{where} is declared {x.type_original} and holds more; compared as {y.type}"
 
 
 def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableComparison:
@@ -159,7 +228,11 @@ def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableCom
 
 @contextmanager
 def _open(
-    name: str, statement_timeout: float | None, ssh: str | None, roots: Sequence[Root]
+    name: str,
+    statement_timeout: float | None,
+    ssh: str | None,
+    roots: Sequence[Root],
+    as_text: tuple[str, ...] = (),
 ) -> Iterator[Any]:
     if not databases.is_url(name):
         if not exists(Path(name)):
@@ -172,7 +245,9 @@ def _open(
     through = None if databases.file_of(name) else ssh
     with (
         tunnelled(name, through) as place,
-        databases.open_source(place, statement_timeout=statement_timeout) as source,
+        databases.open_source(
+            place, Selection(as_text=as_text), statement_timeout=statement_timeout
+        ) as source,
     ):
         yield source
 

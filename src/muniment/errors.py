@@ -2,6 +2,7 @@
 
 MunimentError
 ├── UsageError             the request itself is wrong (exit code 2)
+│   └── UnknownType        a column that can only be archived as text
 ├── FormatError            a file breaks its format
 │   ├── SiardError
 │   │   └── LobError       a large object is not what its cell says
@@ -37,6 +38,19 @@ class MunimentError(Exception):
 
 class UsageError(MunimentError):
     """The request contradicts itself or names something that does not exist."""
+
+
+class UnknownType(UsageError):
+    """A column has a type that can only be archived as text, and nobody asked for that."""
+
+    def __init__(self, where: str, type_: str) -> None:
+        self.where, self.type = where, type_
+        super().__init__(
+            f"{where} is {type_}, which cannot be archived as itself; add: --as-text '{where}'"
+        )
+
+    def __reduce__(self) -> tuple[type[UnknownType], tuple[str, str]]:
+        return UnknownType, (self.where, self.type)
 
 
 class FormatError(MunimentError):

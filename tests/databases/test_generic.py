@@ -150,7 +150,9 @@ def test_a_value_that_does_not_fit_is_named(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.partial"))
 
 
-def test_a_type_that_nobody_knows_needs_a_word(postgresql: Cluster, postgresql_url: str) -> None:
+def test_a_type_that_nobody_knows_needs_a_word(
+    postgresql: Cluster, postgresql_url: str, tmp_path: Path
+) -> None:
     name = postgresql_url.rpartition("/")[2]
     postgresql.psql(name, "CREATE TABLE t (i interval); INSERT INTO t VALUES ('1 day')")
     with pytest.raises(UsageError, match=r"--as-text 'public\.t\.i'"), open_source(postgresql_url):
@@ -158,6 +160,11 @@ def test_a_type_that_nobody_knows_needs_a_word(postgresql: Cluster, postgresql_u
     with open_source(postgresql_url, Selection(as_text=("public.t.i",))) as source:
         schema, table = find(source, "t")
         assert sample.read(source, schema, table) == [["1 day, 0:00:00"]]
+    archive(postgresql_url, tmp_path / "a.siard", Selection(as_text=("public.t.i",)))
+    found = compare(postgresql_url, str(tmp_path / "a.siard"))
+    assert found.equal and found.notes == (
+        "public.t.i was archived as text, and is compared as such",
+    )
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,10 @@ class TestExactness:
         assert definitions(mariadb, again) == definitions(mariadb, name)
         both = f"SELECT a.v <=> b.v FROM `{name}`.t a JOIN `{again}`.t b USING (id)"
         assert mariadb.run(both) == [(1,), (1,)]
+        for database in (name, again):
+            found = compare(mariadb.url(database), str(tmp_path / "a.siard"))
+            assert found.equal, found.differences
+            assert found.notes == (f"{database}.t.v was archived as text, and is compared as such",)
 
     def test_all_columns_that_do_not_fit_are_named_at_once(
         self, mariadb: MariadbServer, tmp_path: Path
@@ -244,6 +248,7 @@ class TestExactness:
         with open_siard(tmp_path / "a.siard") as source:
             schema, table = next(iter(source.describe().tables()))
             assert sample.read(source, schema, table) == [["ok"], ["X'81'"]]
+        assert compare(mariadb.url(name), str(tmp_path / "a.siard")).equal
 
     def test_a_row_longer_than_a_packet_is_read(
         self, mariadb: MariadbServer, tmp_path: Path

@@ -72,6 +72,10 @@ def test_they_come_back_if_they_are_archived_as_text(
     assert (report.left_out, report.notes) == ((), ())
     sql = "SELECT * FROM odd ORDER BY id"
     assert postgresql.psql(again, sql) == postgresql.psql(name, sql)
+    for database in (name, again):
+        found = compare(postgresql.url(database), str(path))
+        assert found.equal, found.differences
+        assert len(found.notes) == 5
 
 
 def test_nested_misfits_stop_the_work(postgresql: Cluster, make: Make, tmp_path: Path) -> None:
@@ -96,6 +100,7 @@ def test_bytes_that_are_no_text_stop_the_work_or_are_escaped(
         (part,) = source.parts(schema, table)
         (batch,) = source.batches(schema, table, part)
     assert cells_of(batch)[3] == rb"caf\351 \\"
+    assert compare(postgresql.url(name), str(path)).equal
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP", "WIN1251"])

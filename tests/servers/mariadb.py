@@ -1,4 +1,8 @@
-"""A private MariaDB server, with new databases for whoever asks."""
+"""A private MariaDB or MySQL server, with new databases for whoever asks.
+
+``MUNIMENT_TEST_MARIADB_BIN`` names the folders of another server than the installed one, with ``:``
+between them; one that holds ``mysqld`` alone is of MySQL.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +18,34 @@ from urllib.parse import quote
 
 import pymysql
 
-from servers.processes import find_program, free_port, run, running, server_folder
+from servers.processes import (
+    find_program,
+    free_port,
+    named_folders,
+    run,
+    running,
+    server_folder,
+)
 
-__all__ = ["MariadbServer", "private_mariadb", "program"]
+__all__ = ["MariadbServer", "is_mysql", "private_mariadb", "program"]
 
 _USER = "mysql"
 _FOLDERS = ("/usr/sbin", "/usr/libexec", "/usr/bin", "/usr/local/sbin")
 
 
-def program(name: str) -> Path:
-    found = find_program(name, *_FOLDERS)
-    if found is None:
-        raise RuntimeError(f"MariaDB's {name} is not installed; on Debian: mariadb-server")
-    return found
+def program(name: str, *others: str) -> Path:
+    """Return a program of the server, by the first of its names that there is."""
+    for folders in (named_folders("MUNIMENT_TEST_MARIADB_BIN"), _FOLDERS):
+        for each in (name, *others):
+            found = find_program(each, *folders) if folders else None
+            if found is not None and (folders is _FOLDERS or str(found.parent) in folders):
+                return found
+    raise RuntimeError(f"MariaDB's {name} is not installed; on Debian: mariadb-server")
+
+
+def is_mysql() -> bool:
+    """Whether the tests run with MySQL, which is a product of its own in some ways."""
+    return program("mariadbd", "mysqld").name == "mysqld"
 
 
 @dataclass
@@ -85,7 +104,11 @@ class MariadbServer:
             "--local-infile=1",
             "--default-character-set=utf8mb4",
         ]
-        run([program("mariadb"), *words, *([database] if database else [])], _USER, input=sql)
+        run(
+            [program("mariadb", "mysql"), *words, *([database] if database else [])],
+            _USER,
+            input=sql,
+        )
 
 
 @contextmanager
@@ -93,23 +116,14 @@ def private_mariadb(**settings: str) -> Iterator[MariadbServer]:
     """Start a server of its own; ``settings`` are options of mariadbd, with _ for -."""
     with server_folder("maria", _USER) as folder:
         data, port = folder / "data", free_port()
-        run(
-            [
-                program("mariadb-install-db"),
-                "--no-defaults",
-                f"--datadir={data}",
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
-            ],
-            _USER,
-        )
-        chosen = _SETTINGS | {
+        run(_installation(data), _USER)
+        chosen = (_MYSQL if is_mysql() else _MARIADB) | {
             "datadir": str(data),
             "socket": str(folder / "socket"),
             "port": str(port),
         }
         options = [f"--{n.replace('_', '-')}={v}" for n, v in (chosen | settings).items()]
-        command = [program("mariadbd"), "--no-defaults", *options]
+        command = [program("mariadbd", "mysqld"), "--no-defaults", *_base(), *options]
         server = MariadbServer(folder, port)
 
         def is_ready() -> bool:
@@ -121,14 +135,35 @@ def private_mariadb(**settings: str) -> Iterator[MariadbServer]:
             yield server
 
 
+def _installation(data: Path) -> list[str | Path]:
+    """The command that makes a new data folder whose root needs no password."""
+    place = ["--no-defaults", *_base(), f"--datadir={data}"]
+    if is_mysql():
+        return [program("mysqld"), *place, "--initialize-insecure"]
+    words = ["--auth-root-authentication-method=normal", "--skip-test-db"]
+    return [program("mariadb-install-db"), *place, *words]
+
+
+def _base() -> list[str]:
+    """Where a server that was not installed finds its messages and system tables."""
+    if not named_folders("MUNIMENT_TEST_MARIADB_BIN"):
+        return []
+    return [f"--basedir={program('mariadbd', 'mysqld').resolve().parent.parent}"]
+
+
 # Durability is of no use to a server whose folder is removed; speed is.
 _SETTINGS = {
     "bind_address": "127.0.0.1",
     "innodb_flush_log_at_trx_commit": "0",
     "innodb_buffer_pool_size": "64M",
-    "innodb_log_file_size": "32M",
     "innodb_doublewrite": "0",
     "innodb_fast_shutdown": "2",
     "local_infile": "1",
-    "event_scheduler": "0",
+    "event_scheduler": "OFF",
+}
+_MARIADB = _SETTINGS | {"innodb_log_file_size": "32M"}
+_MYSQL = _SETTINGS | {
+    "mysqlx": "0",
+    "log_bin_trust_function_creators": "1",
+    "secure_file_priv": "",
 }

@@ -1,4 +1,8 @@
-"""A private PostgreSQL cluster, with a new database for whoever asks."""
+"""A private PostgreSQL cluster, with a new database for whoever asks.
+
+``MUNIMENT_TEST_PG_BIN`` names the folders of another PostgreSQL than the installed one, those of
+its server and, if they lie elsewhere, of its programs, with ``:`` between them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from servers.processes import find_program, free_port, run, running, server_folder
+from servers.processes import (
+    find_program,
+    free_port,
+    named_folders,
+    run,
+    running,
+    server_folder,
+)
 
 __all__ = ["PASSWORD", "Cluster", "private_postgresql", "program"]
 
@@ -35,7 +46,7 @@ _SETTINGS = {
 
 def program(name: str) -> Path:
     """Return a program of PostgreSQL."""
-    found = find_program(name, *_FOLDERS)
+    found = find_program(name, *named_folders("MUNIMENT_TEST_PG_BIN"), *_FOLDERS)
     if found is None:
         raise RuntimeError(f"PostgreSQL's {name} is not installed; on Debian: postgresql")
     return found

@@ -15,7 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["as_user", "find_program", "free_port", "run", "running", "server_folder"]
+__all__ = [
+    "as_user",
+    "find_program",
+    "free_port",
+    "named_folders",
+    "run",
+    "running",
+    "server_folder",
+]
 
 _ROOM = 4 << 30  # bytes
 _PATIENCE = 60  # seconds until a server has to answer
@@ -40,6 +48,11 @@ def find_program(name: str, *folders: str) -> Path | None:
             return Path(folder) / name
     on_path = shutil.which(name)
     return Path(on_path) if on_path else None
+
+
+def named_folders(variable: str) -> tuple[str, ...]:
+    """Return the folders that a variable names: those of another server than the installed one."""
+    return tuple(filter(None, os.environ.get(variable, "").split(os.pathsep)))
 
 
 def as_user(name: str) -> dict[str, Any]:

@@ -106,6 +106,7 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
         "differences": [
             {"where": each.where, "a": each.a, "b": each.b} for each in comparison.differences
         ],
+        "notes": list(comparison.notes),
     }
 
 
@@ -128,6 +129,8 @@ def _print(comparison: Comparison) -> None:
     left = len(comparison.differences) - _FIRST
     if left > 0:
         click.echo(f"… and {count(left, 'more difference')}; --json gives them")
+    for note in comparison.notes:
+        click.echo(f"note: {safe(note)}", err=True)
     click.echo(_conclusion(comparison))
 
 

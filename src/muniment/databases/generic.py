@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from muniment.databases.cursor_source import CursorSource
 from muniment.databases.generic_types import sql_type
-from muniment.errors import DatabaseError, UsageError
+from muniment.errors import DatabaseError, UnknownType, UsageError
 from muniment.sql.model import (
     CheckConstraint,
     Column,
@@ -224,10 +224,7 @@ class GenericSource(CursorSource):
             type_ = column["type"]
             known = sql_type(type_)
             if known is None and not self._selection.wants_text(schema, name, column["name"]):
-                raise UsageError(
-                    f"{schema}.{name}.{column['name']} is {type_!r}, which cannot be archived as "
-                    f"itself; add: --as-text '{schema}.{name}.{column['name']}'"
-                )
+                raise UnknownType(f"{schema}.{name}.{column['name']}", repr(type_))
             found.append(
                 Column(
                     column["name"],

@@ -1,0 +1,81 @@
+"""Columns that an archive holds in another type than its database: as text, or in a wider type.
+
+Comparing the two means reading the database the way it was archived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from glob import escape
+
+from muniment.definitions import TablePair, matched_tables
+from muniment.errors import Unfit, UnknownType
+from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
+from muniment.sql.types import Kind, PredefinedType
+
+__all__ = ["archived_as_text", "archived_types", "pattern_of", "refused_text", "text_sentences"]
+
+
+def archived_as_text(database: Database, archive: Database) -> Iterator[str]:
+    """Yield the columns of the database, as SCHEMA.TABLE.COLUMN, that the archive has as text."""
+    if _product(database) != _product(archive):
+        return
+    for pair in matched_tables(database, archive):
+        for x, y in _columns(pair):
+            assert pair.a is not None and pair.b is not None
+            here = shape_of(database, pair.a[0].name, x)
+            there = shape_of(archive, pair.b[0].name, y)
+            if _is_text(there) and not _is_text(here) and x.type_original == y.type_original:
+                yield f"{pair.a[0].name}.{pair.a[1].name}.{x.name}"
+
+
+def refused_text(error: Unfit | UnknownType, archive: Database) -> set[str]:
+    """Return the columns with values that do not fit their type, if the archive has them as text.
+
+    A column of text with bytes that are none has the same type on both sides.
+    """
+    texts = tuple(
+        f".{table.name}.{column.name}"
+        for schema, table in archive.tables()
+        for column in table.columns
+        if _is_text(shape_of(archive, schema.name, column))
+    )
+    refused = (error.where, *(error.others if isinstance(error, Unfit) else ()))
+    return {where for where in refused if where.endswith(texts)}
+
+
+def archived_types(a: tuple[Schema, Table], b: tuple[Schema, Table]) -> Table:
+    """Return the database's table with the wider types that the archive gave to its columns."""
+    types = {}
+    for x, y in _columns(TablePair(a, b)):
+        wider = isinstance(x.type, PredefinedType) and isinstance(y.type, PredefinedType)
+        if wider and x.type != y.type and x.type_original == y.type_original:
+            types[x.name] = y.type
+    columns = tuple(replace(c, type=types.get(c.name, c.type)) for c in a[1].columns)
+    return replace(a[1], columns=columns)
+
+
+def text_sentences(columns: set[str]) -> Iterator[str]:
+    """Say which columns were compared as text."""
+    for column in sorted(columns):
+        yield f"{column} was archived as text, and is compared as such"
+
+
+def pattern_of(column: str) -> str:
+    """The pattern that selects one column alone."""
+    return escape(column)
+
+
+def _columns(pair: TablePair) -> Iterator[tuple[Column, Column]]:
+    if pair.a is not None and pair.b is not None:
+        there = {column.name: column for column in pair.b[1].columns}
+        yield from ((c, there[c.name]) for c in pair.a[1].columns if c.name in there)
+
+
+def _is_text(shape: object) -> bool:
+    return isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT
+
+
+def _product(database: Database) -> str:
+    return (database.database_product or "").partition(" ")[0]
