@@ -13,7 +13,7 @@ from typing import Any, cast
 from muniment.errors import NotFound, SiardError
 from muniment.findings import Severity
 from muniment.siard.lobs.resolving import Resolver
-from muniment.siard.rules.archive import Archive, TableFiles
+from muniment.siard.rules.archive import Archive, Marks, TableFiles
 from muniment.siard.rules.container import Damaged, check_rest, sound_chunks
 from muniment.siard.rules.folders import surplus
 from muniment.siard.rules.general import check_declaration
@@ -60,9 +60,10 @@ class Scan:
         self._counts = [0] * len(archive.tables)
         self._whole = [False] * len(archive.tables)
         self._broken = [False] * len(archive.tables)  # not all rows could be read
-        self._used: set[str] = set()
+        self._used = Marks(len(archive.whole.directory))  # entries that cells refer to
+        self._read = Marks(len(archive.whole.directory))
         self._resolves = True
-        self._read: set[str] = {archive.root + "header/metadata.xml"}
+        self._note_read("header/metadata.xml")
         self._outside: dict[tuple[int, int], tuple[str, set[int]]] = {}
 
     def run(self) -> Iterator[None]:
@@ -75,9 +76,12 @@ class Scan:
             self._check_outside()
             if self._resolves and all(self._whole) and not any(self._broken):
                 surplus(archive, self._used)
-        seen = self._read | {archive.root + name for name in self._used}
-        for _ in check_rest(archive, seen):
+        for _ in check_rest(archive, self._read):
             yield
+
+    def _note_read(self, name: str) -> None:
+        if entry := self._archive.zip.find(name):
+            self._read.add(entry.number)
 
     def _check_digests(self, database: Database) -> None:
         """The digests of 5.1, over everything before the entry header/."""
@@ -157,7 +161,7 @@ class Scan:
                 report("G_4.1-1", each.xml, f"it is damaged: {error}", kind="damaged")
             except Malformed as error:
                 report(error.rule, each.xml, str(error), kind="malformed")
-            self._read.add(self._archive.root + each.xml)
+            self._note_read(each.xml)
 
     def _parts(self, number: int, each: TableFiles) -> Iterator[_Part]:
         tag = b"<table>"
@@ -196,7 +200,9 @@ class Scan:
         self._counts[number] += piece.rows
         self.rows += piece.rows
         self.lobs += piece.lobs
-        self._used.update(piece.used)
+        for entry in piece.used:
+            self._used.add(entry)
+            self._read.add(entry)
         self._broken[number] |= piece.broken
         self._archive.report.look(*piece.looked_at)
         for at, (file, segments) in piece.outside.items():

@@ -5,10 +5,8 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from typing import Any
 
 from lxml import etree
 
@@ -159,19 +157,16 @@ class Validation:
     def _open(self, report: Report) -> Archive | None:
         """Check the ZIP file; None if it cannot be read as one."""
         try:
-            reader = None
-            with _stream(self.path) as stream:
-                entries = _directory(stream)
-                if check_directory(report, stream, entries):
-                    reader = ZipReader(self.path)
-        except (BadZipFile, MunimentError, ValueError, NotImplementedError, EOFError) as error:
+            reader = ZipReader(self.path, twins=True)
+            if not check_directory(report, reader):
+                return None
+            reader.directory.refuse_twins()  # an attack
+        except (MunimentError, ValueError, OSError) as error:
             report("G_4.1-1", self.path.name, _reason(error, self.path))
             return None
-        if reader is None:
-            return None
-        root = find_root(entry.filename for entry in entries)
+        root = find_root(reader.names())
         inner = RootedZip(reader, root) if root else reader
-        return Archive(self.path, CURRENT, report, entries, inner, reader, root)
+        return Archive(self.path, CURRENT, report, inner, reader, root)
 
     def _metadata(self, archive: Archive) -> bytes | None:
         """Read metadata.xml; None if nothing can be told from it."""
@@ -228,43 +223,6 @@ class Validation:
             scan = Scan(archive, Path(folder), self._jobs, self._progress)
             yield from scan.run()
             self.rows, self.tables, self.lobs = scan.rows, len(archive.tables), scan.lobs
-
-
-def _stream(path: Path) -> BinaryIO:
-    from muniment.siard.volumes import Volumes
-
-    if path.is_file() and "_part" not in path.name:
-        return path.open("rb")
-    volumes = Volumes(path)
-    return _Joined(volumes)
-
-
-class _Joined(BytesIO):
-    """The parts of a split archive as one stream."""
-
-    def __init__(self, volumes: Any) -> None:
-        super().__init__()
-        self._volumes, self._at = volumes, 0
-
-    def read(self, size: int | None = -1) -> bytes:
-        wanted = self._volumes.size - self._at if size is None or size < 0 else size
-        data: bytes = self._volumes.read(self._at, wanted)
-        self._at += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self._at, self._volumes.size)[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-
-def _directory(stream: BinaryIO) -> list[ZipInfo]:
-    with ZipFile(stream) as package:
-        entries = package.infolist()
-    return entries
 
 
 def _parsed(data: bytes) -> Any:

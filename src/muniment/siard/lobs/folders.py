@@ -18,6 +18,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from muniment.errors import LobError, SiardError
+from muniment.siard.directory import Entry
 from muniment.siard.lobs.mapping import Mapping
 from muniment.siard.zip import ZipReader
 
@@ -88,18 +89,18 @@ class ZipPiece:
     """An entry of a ZIP file."""
 
     archive: ZipReader
-    entry: str
+    entry: Entry
 
     @property
     def name(self) -> str:
-        return f"{self.archive.path}/{self.entry}"
+        return f"{self.archive.path}/{self.entry.name}"
 
     @property
     def size(self) -> int:
-        return self.archive.size(self.entry)
+        return self.entry.size
 
     def chunks(self) -> Iterator[bytes]:
-        return self.archive.chunks(self.entry)
+        return self.archive.chunks_of(self.entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,8 @@ class ZipFolder:
     prefix: str
 
     def find(self, name: str) -> ZipPiece | None:
-        entry = self.prefix + name
-        return ZipPiece(self.archive, entry) if entry in self.archive else None
+        entry = self.archive.find(self.prefix + name)
+        return ZipPiece(self.archive, entry) if entry else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +235,8 @@ class _ZippedSegment:
     folder: str
 
     def find(self, name: str) -> ZipPiece | None:
-        for entry in (f"{self.prefix}{name}", f"{self.folder}/{self.prefix}{name}"):
-            if entry in self.archive:
+        for place in (f"{self.prefix}{name}", f"{self.folder}/{self.prefix}{name}"):
+            if entry := self.archive.find(place):
                 return ZipPiece(self.archive, entry)
         return None
 

@@ -64,7 +64,8 @@ class LobChecks:
             report.add("T_6.2-1", column, row, str(error), kind="lob")
             return
         _note_place(found, location.file, path[0], report)
-        report.used += [piece.entry for piece in found.pieces if isinstance(piece, ZipPiece)]
+        if found.inside:
+            report.used += [p.entry.number for p in found.pieces if isinstance(p, ZipPiece)]
         self._measure(found, location, column, row, report)
 
     def _compare_kind(

@@ -57,7 +57,7 @@ class RunReport:
     keys: bytes = b""  # the key columns, as an Arrow stream
     lobs: int = 0
     broken: bool = False  # whether there were rows that could not be read
-    used: list[str] = field(default_factory=list)  # entries that cells refer to
+    used: list[int] = field(default_factory=list)  # entries that cells refer to
     looked_at: set[str] = field(default_factory=set)
     # objects outside, by column: the first one's location, and the segments that they lie in
     outside: dict[int, tuple[str, set[int]]] = field(default_factory=dict)
