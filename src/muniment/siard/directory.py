@@ -12,7 +12,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from muniment.errors import SiardError
@@ -22,12 +22,14 @@ __all__ = ["Directory", "Entry", "NotZip"]
 
 _END, _END64, _LOCATOR, _RECORD = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"PK\x01\x02"
 _FIXED = struct.Struct("<4s6H3L5H2L")  # a record without its name, extra field and comment
+_LENGTHS = struct.Struct("<4s24x3H")  # its signature, and the lengths of those three
 _CHUNK = 1 << 20
 _OFFSET_BITS = 40
 _OFFSET = (1 << _OFFSET_BITS) - 1
 _MOST_ALIKE = 64  # names of one checksum; more are an attack
 _MANY = 1 << 17  # entries; sorting more as Python's own numbers would take their memory
 _LIMIT32 = 0xFFFFFFFF
+_WINDOW, _MOST_OF_ONE = 1 << 14, 512  # bytes of records held, and of one but for rare ones
 
 
 class NotZip(Exception):
@@ -61,6 +63,7 @@ class Directory:
         if len(numbers) != self._count:
             raise NotZip
         self._numbers = _sorted(numbers)
+        self._window = 0, b""
         if not twins:
             self.refuse_twins()
 
@@ -89,9 +92,12 @@ class Directory:
         for at, record in self._records():
             yield self._entry(record, self._number(at, record)), record
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield all entries in the order of the directory."""
-        return (entry for entry, _ in self.records())
+    def entries(self, but: Container[int] = ()) -> Iterator[Entry]:
+        """Yield all entries in the order of the directory, ``but`` for those of some numbers."""
+        for at, record in self._records():
+            number = self._number(at, record)
+            if number not in but:
+                yield self._entry(record, number)
 
     def entry(self, number: int) -> Entry:
         """Return the entry of that number."""
@@ -133,8 +139,14 @@ class Directory:
         return len({self.entry(number).name for number in group}) < len(group)
 
     def _record(self, at: int) -> bytes:
-        record = self._volumes.read(self._start + at, 512)
-        if len(record) < (size := 46 + _lengths(record, 0)):
+        """Return the bytes from a record on; who asks for one asks for its neighbours next."""
+        begin, held = self._window
+        within = at - begin
+        if not 0 <= within <= len(held) - _MOST_OF_ONE:
+            held, within = self._volumes.read(self._start + at, _WINDOW), 0
+            self._window = at, held
+        record = held[within : within + _MOST_OF_ONE]
+        if len(record) < (size := 46 + _lengths(record)):
             record = self._volumes.read(self._start + at, size)
         return record
 
@@ -162,22 +174,21 @@ class Directory:
 
     def _records(self) -> Iterator[tuple[int, bytes]]:
         """Yield where each record stands, and the record."""
-        at, held, begin = self._start, b"", self._start
+        at = self._start
         while at < self._end:
-            if at + 46 > begin + len(held) or at + 46 + _lengths(held, at - begin) > begin + len(
-                held
-            ):
-                held, begin = self._volumes.read(at, min(_CHUNK, self._end - at)), at
-                if len(held) < 46 or len(held) < 46 + _lengths(held, 0):
+            held, within = self._volumes.read(at, min(_CHUNK, self._end - at)), 0
+            while within + 46 <= len(held):
+                signature, names, extras, comments = _LENGTHS.unpack_from(held, within)
+                if signature != _RECORD:
                     raise NotZip
-            within = at - begin
-            if held[within : within + 4] != _RECORD:
+                after = within + 46 + names + extras + comments
+                if after > len(held):
+                    break
+                yield at + within, held[within:after]
+                within = after
+            if within == 0:
                 raise NotZip
-            size = 46 + _lengths(held, within)
-            yield at, held[within : within + size]
-            at += size
-        if at != self._end:
-            raise NotZip
+            at += within
 
     def _alike(self) -> Iterator[range]:
         """Yield the numbers of entries whose names may be the same, by their checksums."""
@@ -230,8 +241,9 @@ def _bits(name: str) -> int:
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0xFFFFFF
 
 
-def _lengths(held: bytes, at: int) -> int:
-    return sum(struct.unpack_from("<3H", held, at + 28))
+def _lengths(record: bytes) -> int:
+    _, names, extras, comments = _LENGTHS.unpack_from(record)
+    return int(names + extras + comments)
 
 
 def _decoded(name: bytes, flags: int) -> str:

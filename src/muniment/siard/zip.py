@@ -406,6 +406,19 @@ class ZipReader:
         if crc != entry.crc or size != entry.size:
             raise SiardError(f"{self.path}: {entry.name} is damaged: its checksum does not match")
 
+    def whole(self, entry: Entry) -> bytes:
+        """Return a small entry at once; the checksum is verified."""
+        pieces, size = [], 0
+        for chunk in self._inflate(entry):
+            pieces.append(chunk)
+            size += len(chunk)
+            if size > entry.size:
+                break
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if len(data) != entry.size or isal_zlib.crc32(data) != entry.crc:
+            raise SiardError(f"{self.path}: {entry.name} is damaged: its checksum does not match")
+        return data
+
     def compressed(self, name: str) -> tuple[Callable[[int, int], bytes], Entry]:
         """Return how to read a deflated member as it lies in the file, and what it should be."""
         entry = self._member(name)

@@ -82,8 +82,8 @@ class Marks:
         """Mark an entry."""
         self._bits[number >> 3] |= 1 << (number & 7)
 
-    def __contains__(self, number: int) -> bool:
-        return bool(self._bits[number >> 3] & 1 << (number & 7))
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and bool(self._bits[number >> 3] & 1 << (number & 7))
 
 
 @dataclass

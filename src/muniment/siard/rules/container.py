@@ -9,7 +9,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from muniment.errors import SiardError
 from muniment.findings import Severity
@@ -119,6 +118,8 @@ class _Places:
         """Yield the number of each entry that begins before the one ahead of it ends, and that."""
         order: Iterable[int] = range(len(self._starts))
         if not self._ordered:
+            import pyarrow.compute as pc  # takes memory; most archives are in order
+
             starts = pa.Array.from_buffers(
                 pa.uint64(), len(self._starts), [None, pa.py_buffer(self._starts)]
             )
@@ -189,11 +190,9 @@ def _short(error: SiardError, archive: ZipReader, name: str) -> str:
 
 def check_rest(archive: Archive, seen: Marks) -> Iterator[str]:
     """Read the entries that no other check has read; yield each name before."""
-    for entry in archive.whole.directory.entries():
+    for entry in archive.whole.directory.entries(but=seen):
         name = entry.name
-        if entry.number in seen or name in archive.damaged:
-            continue
-        if entry.method not in (0, 8) or entry.flags & _ENCRYPTED:
+        if name in archive.damaged or entry.method not in (0, 8) or entry.flags & _ENCRYPTED:
             continue
         yield name
         if entry.size > _MANY and entry.size > _RATIO * max(entry.packed, 1):

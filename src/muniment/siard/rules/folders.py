@@ -160,8 +160,8 @@ def check_table_folders(archive: Archive) -> None:
 def surplus(archive: Archive, used: Marks) -> None:
     """P_4.2-3, once the rows are known: files in large-object folders that no cell refers to."""
     folders = {f"content/{each.schema.folder}/{each.table.folder}" for each in archive.tables}
-    for entry in archive.whole.directory.entries():
-        if entry.number in used or not entry.name.startswith(archive.root):
+    for entry in archive.whole.directory.entries(but=used):
+        if not entry.name.startswith(archive.root):
             continue
         name = entry.name[len(archive.root) :]
         parts = name.split("/")
