@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from lxml import etree
 
 from muniment.errors import MunimentError, SiardError, UsageError
 from muniment.findings import Finding, Limiter, Severity
+from muniment.siard.lobs.folders import Root
 from muniment.siard.metadata import parse_metadata
 from muniment.siard.rooted import RootedZip, find_root
 from muniment.siard.rules import RULES
@@ -51,10 +52,12 @@ def validate(
     fast: bool = False,
     jobs: int = 0,
     progress: Tell | None = None,
+    roots: Sequence[Root] = (),
 ) -> Validation:
     """Return a validation of an archive: iterate over it for its findings as they are found.
 
     ``rules`` are the only ones asked for; ``fast`` leaves out those that take a pass over the rows.
+    Large objects may lie beneath ``roots`` as well.
 
     >>> from muniment.siard import validate
     >>> for finding in validate("shop.siard"):  # doctest: +SKIP
@@ -64,16 +67,22 @@ def validate(
     wanted = set(rules)
     if unknown := sorted(wanted - known):
         raise UsageError(f"there is no rule {', '.join(unknown)}; rules look like P_4.2-1")
-    return Validation(Path(path), wanted or known, fast, jobs, progress)
+    return Validation(Path(path), wanted or known, fast, jobs, progress, tuple(roots))
 
 
 class Validation:
     """The findings of an archive, and what they come to."""
 
     def __init__(
-        self, path: Path, wanted: set[str], fast: bool, jobs: int, progress: Tell | None
+        self,
+        path: Path,
+        wanted: set[str],
+        fast: bool,
+        jobs: int,
+        progress: Tell | None,
+        roots: tuple[Root, ...] = (),
     ) -> None:
-        self.path = path
+        self.path, self._roots = path, roots
         self.version = ""
         self.seconds = 0.0
         self.rows = self.tables = self.lobs = 0
@@ -220,7 +229,7 @@ class Validation:
         if self._fast or not reading:
             return
         with tempfile.TemporaryDirectory(prefix="muniment-") as folder:
-            scan = Scan(archive, Path(folder), self._jobs, self._progress)
+            scan = Scan(archive, Path(folder), self._jobs, self._progress, self._roots)
             yield from scan.run()
             self.rows, self.tables, self.lobs = scan.rows, len(archive.tables), scan.lobs
 

@@ -191,7 +191,9 @@ class Resolver:
             self._outside(found, "no-column-folder", base, "", head)
         if is_absolute(base) or is_absolute(column) or self._disks.roots:
             inner = "" if is_absolute(column) else column
+            outer = "" if is_absolute(base) else base
             for place in (_BESIDE, *(str(root.path) for root in self._disks.roots)):
+                _add(found, "moved", place, f"{outer}/{inner}/{head}")
                 _add(found, "moved", place, f"{inner}/{head}")
                 _add(found, "moved", place, head)
         return tuple(dict.fromkeys(found))

@@ -38,6 +38,12 @@ class LobChecks:
         report.looked_at |= {"T_6.2-1", "T_6.4-5", "G_3.4-1", "G_3.4-2"}
         report.lobs += 1
         file = cell.get("file", "")
+        if link := cell.get("dlurlpathonly"):
+            report.links.add(link, path[0], row)
+            if not file:
+                message = f"there is no file for the link {link!r}"
+                report.add("T_6.4-5", column, row, message, kind="no file", severity="warning")
+                return
         for rule, message, severity in () if _PLAIN.fullmatch(file) else uri_faults(file):
             weight = str(severity) if severity else None
             report.add(rule, column, row, message, kind=f"uri {weight}", severity=weight)
@@ -66,8 +72,9 @@ class LobChecks:
             report.add("T_6.2-1", column, row, str(error), kind="lob")
             return
         _note_place(found, location.file, path[0], report)
-        if found.inside:
-            report.used += [p.entry.number for p in found.pieces if isinstance(p, ZipPiece)]
+        entries = [p.entry for p in found.pieces if found.inside and isinstance(p, ZipPiece)]
+        report.used += [entry.number for entry in entries]
+        report.objects.add(entries[0] if entries else found.pieces[0].name, path[0], row)
         self._measure(found, location, column, row, report)
 
     def _compare_kind(
