@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 from muniment.errors import UsageError
 from muniment.findings import Finding, Limiter, Severity
 from muniment.siard import Validation, open_siard, validate
+from muniment.siard.lobs.folders import Root
 from muniment.siard.schemas import schema_of
 
 XSD0, XSD1 = "content/schema0/table0/table0.xsd", "content/schema0/table1/table1.xsd"
@@ -523,3 +524,25 @@ def test_a_split_archive_is_validated_in_place(name: str, tmp_path: Path) -> Non
     assert result.findings == []
     assert result.rules["S_8.2-0"] == "pass"
     assert result.rows == 6
+
+
+def test_two_cells_that_name_one_file_are_told(tmp_path: Path) -> None:
+    row = VALID[WORK].decode().partition("<row>")[2].partition("</row>")[0]
+    picture = row[row.index("<c7 ") : row.index("/>", row.index("<c7 ")) + 2]
+    last = "<row><c1>12</c1><c6/>"
+    files = changed(VALID, WORK, last, last + picture)
+    result = check(tmp_path, files)
+    assert [(f.rule, f.severity, f.where) for f in result.findings] == [
+        ("T_6.4-5", Severity.WARNING, "MAIN.WORK.PICTURE, row 1")
+    ]
+    assert "so does MAIN.WORK.PICTURE, row 3: they name one file" in messages(result)
+
+
+def test_objects_beneath_a_root_are_found(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for name, data in OUTSIDE.items():
+        (store / name).parent.mkdir(parents=True)
+        (store / name).write_bytes(data)
+    path = write(tmp_path / "museum.siard", VALID, {})
+    assert errors(validate(path, jobs=1).finish()) == {"T_6.4-5"}
+    assert validate(path, jobs=1, roots=[Root(store)]).finish().findings == []

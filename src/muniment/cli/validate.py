@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import examples, jobs_option, json_option
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import UsageError
@@ -51,6 +52,7 @@ _ORDER = ("error", "warning", "note")
     metavar="REPORT",
     help="Write JUnit XML, one test case per rule.",
 )
+@lob_roots
 @jobs_option
 @json_option
 @click.pass_context
@@ -61,6 +63,7 @@ def validate(
     fast: bool,
     html: Path | None,
     junit: Path | None,
+    lob_root: tuple[str, ...],
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -80,7 +83,9 @@ def validate(
 
     with progress.shown("validating") as tell:
         watch: Any = tell
-        result = validating(file, rules=rules, fast=fast, jobs=jobs or 0, progress=watch).finish()
+        result = validating(
+            file, rules=rules, fast=fast, jobs=jobs or 0, progress=watch, roots=roots_of(lob_root)
+        ).finish()
     _write(result, html, junit)
     if as_json:
         print_json(_as_json(result))

@@ -11,7 +11,8 @@ import struct
 import zlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from muniment.errors import SiardError
@@ -21,11 +22,14 @@ __all__ = ["Directory", "Entry", "NotZip"]
 
 _END, _END64, _LOCATOR, _RECORD = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b"PK\x01\x02"
 _FIXED = struct.Struct("<4s6H3L5H2L")  # a record without its name, extra field and comment
+_LENGTHS = struct.Struct("<4s24x3H")  # its signature, and the lengths of those three
 _CHUNK = 1 << 20
 _OFFSET_BITS = 40
 _OFFSET = (1 << _OFFSET_BITS) - 1
 _MOST_ALIKE = 64  # names of one checksum; more are an attack
+_MANY = 1 << 17  # entries; sorting more as Python's own numbers would take their memory
 _LIMIT32 = 0xFFFFFFFF
+_WINDOW, _MOST_OF_ONE = 1 << 14, 512  # bytes of records held, and of one but for rare ones
 
 
 class NotZip(Exception):
@@ -43,21 +47,25 @@ class Entry:
     packed: int
     size: int
     offset: int  # of its local header
+    number: int  # which of all entries it is, from 0, in an order of its own
 
 
 class Directory:
-    """Finds entries by their name."""
+    """Finds entries by their name; two of one name are refused, unless ``twins`` are let in."""
 
-    def __init__(self, volumes: Volumes) -> None:
+    def __init__(self, volumes: Volumes, *, twins: bool = False) -> None:
         self._volumes = volumes
         start, size, self._count, self._shift = _locate(volumes)
         self._start, self._end = start, start + size
-        numbers = [_bits(name) << _OFFSET_BITS | at - start for at, name in self._names()]
+        numbers = array("Q")
+        for at, name in self._names():
+            numbers.append(_bits(name) << _OFFSET_BITS | at - start)
         if len(numbers) != self._count:
             raise NotZip
-        numbers.sort()
-        self._numbers = array("Q", numbers)
-        self._refuse_twins()
+        self._numbers = _sorted(numbers)
+        self._window = 0, b""
+        if not twins:
+            self.refuse_twins()
 
     def __len__(self) -> int:
         return self._count
@@ -81,70 +89,127 @@ class Directory:
 
     def records(self) -> Iterator[tuple[Entry, bytes]]:
         """Yield all entries in the order of the directory, with their records as they stand."""
-        for at, _ in self._names():
-            record = self._volumes.read(at, 46 + 3 * 0xFFFF)
-            yield self._entry(at - self._start), record[: 46 + _lengths(record, 0)]
+        for at, record in self._records():
+            yield self._entry(record, self._number(at, record)), record
+
+    def entries(self, but: Container[int] = ()) -> Iterator[Entry]:
+        """Yield all entries in the order of the directory, ``but`` for those of some numbers."""
+        for at, record in self._records():
+            number = self._number(at, record)
+            if number not in but:
+                yield self._entry(record, number)
+
+    def entry(self, number: int) -> Entry:
+        """Return the entry of that number."""
+        return self._entry(self._record(self._numbers[number] & _OFFSET), number)
 
     def find(self, name: str) -> Entry | None:
         """Return the entry of that name."""
-        bits = _bits(name)
-        place = bisect_left(self._numbers, bits << _OFFSET_BITS)
-        while place < len(self._numbers) and self._numbers[place] >> _OFFSET_BITS == bits:
-            entry = self._entry(self._numbers[place] & _OFFSET)
+        bits, numbers = _bits(name), self._numbers
+        place = bisect_left(numbers, bits << _OFFSET_BITS)
+        while place < len(numbers) and numbers[place] >> _OFFSET_BITS == bits:
+            entry = self.entry(place)
             if entry.name == name:
                 return entry
             place += 1
         return None
 
-    def _entry(self, at: int) -> Entry:
-        record = self._volumes.read(self._start + at, 512)
-        names, extras = struct.unpack_from("<2H", record, 28)
-        if len(record) < 46 + names + extras:
-            record = self._volumes.read(self._start + at, 46 + names + extras)
+    def twins(self) -> Iterator[tuple[str, int]]:
+        """Yield each name that several entries have, and how many; an attack is not counted."""
+        for group in self._alike():
+            if len(group) > self._most_alike:
+                continue
+            seen = Counter(self.entry(number).name for number in group)
+            yield from ((name, count) for name, count in seen.items() if count > 1)
+
+    def refuse_twins(self) -> None:
+        """Nobody can say which of two entries of one name counts."""
+        for group in self._alike():
+            if len(group) > self._most_alike or self._are_twins(group):
+                raise SiardError(
+                    f"{self._volumes.path} has two entries of one name; "
+                    "nobody can say which one counts"
+                )
+
+    @property
+    def _most_alike(self) -> int:
+        return _MOST_ALIKE + (self._count >> 18)
+
+    def _are_twins(self, group: range) -> bool:
+        return len({self.entry(number).name for number in group}) < len(group)
+
+    def _record(self, at: int) -> bytes:
+        """Return the bytes from a record on; who asks for one asks for its neighbours next."""
+        begin, held = self._window
+        within = at - begin
+        if not 0 <= within <= len(held) - _MOST_OF_ONE:
+            held, within = self._volumes.read(self._start + at, _WINDOW), 0
+            self._window = at, held
+        record = held[within : within + _MOST_OF_ONE]
+        if len(record) < (size := 46 + _lengths(record)):
+            record = self._volumes.read(self._start + at, size)
+        return record
+
+    def _number(self, at: int, record: bytes) -> int:
+        names, flags = struct.unpack_from("<H", record, 28)[0], record[8] | record[9] << 8
+        bits = _bits(_decoded(record[46 : 46 + names], flags))
+        return bisect_left(self._numbers, bits << _OFFSET_BITS | at - self._start)
+
+    def _entry(self, record: bytes, number: int) -> Entry:
         fixed = _FIXED.unpack_from(record)
-        flags, method, crc, packed, size, offset = *fixed[3:5], *fixed[7:10], fixed[16]
-        extra = record[46 + names : 46 + names + extras]
-        size, packed, offset = _wide(extra, size, packed, offset)
+        flags, method, crc, packed, size, names, extras, offset = (
+            *fixed[3:5], *fixed[7:12], fixed[16],
+        )  # fmt: skip
+        if _LIMIT32 in (size, packed, offset):
+            extra = record[46 + names : 46 + names + extras]
+            size, packed, offset = _wide(extra, size, packed, offset)
         name = _decoded(record[46 : 46 + names], flags)
-        return Entry(name, flags, method, crc, packed, size, offset + self._shift)
+        return Entry(name, flags, method, crc, packed, size, offset + self._shift, number)
 
     def _names(self) -> Iterator[tuple[int, str]]:
         """Yield where each record stands, and its name."""
-        at, held, begin = self._start, b"", self._start
-        while at < self._end:
-            if at + 46 > begin + len(held) or at + 46 + _lengths(held, at - begin) > begin + len(
-                held
-            ):
-                held, begin = self._volumes.read(at, min(_CHUNK, self._end - at)), at
-                if len(held) < 46 or len(held) < 46 + _lengths(held, 0):
-                    raise NotZip
-            within = at - begin
-            if held[within : within + 4] != _RECORD:
-                raise NotZip
-            names, extras, comments = struct.unpack_from("<3H", held, within + 28)
-            flags = held[within + 8] | held[within + 9] << 8
-            yield at, _decoded(held[within + 46 : within + 46 + names], flags)
-            at += 46 + names + extras + comments
-        if at != self._end:
-            raise NotZip
+        for at, record in self._records():
+            names = record[28] | record[29] << 8
+            yield at, _decoded(record[46 : 46 + names], record[8] | record[9] << 8)
 
-    def _refuse_twins(self) -> None:
-        """Nobody can say which of two entries of one name counts."""
-        numbers, alike = self._numbers, _MOST_ALIKE + (self._count >> 18)
-        place = 0
+    def _records(self) -> Iterator[tuple[int, bytes]]:
+        """Yield where each record stands, and the record."""
+        at = self._start
+        while at < self._end:
+            held, within = self._volumes.read(at, min(_CHUNK, self._end - at)), 0
+            while within + 46 <= len(held):
+                signature, names, extras, comments = _LENGTHS.unpack_from(held, within)
+                if signature != _RECORD:
+                    raise NotZip
+                after = within + 46 + names + extras + comments
+                if after > len(held):
+                    break
+                yield at + within, held[within:after]
+                within = after
+            if within == 0:
+                raise NotZip
+            at += within
+
+    def _alike(self) -> Iterator[range]:
+        """Yield the numbers of entries whose names may be the same, by their checksums."""
+        numbers, place = self._numbers, 0
         while place + 1 < len(numbers):
             end = place + 1
             bits = numbers[place] >> _OFFSET_BITS
             while end < len(numbers) and numbers[end] >> _OFFSET_BITS == bits:
                 end += 1
             if end - place > 1:
-                names = {self._entry(n & _OFFSET).name for n in numbers[place:end]}
-                if len(names) < end - place or end - place > alike:
-                    raise SiardError(
-                        f"{self._volumes.path} has two entries of one name; "
-                        "nobody can say which one counts"
-                    )
+                yield range(place, end)
             place = end
+
+
+def _sorted(numbers: array[int]) -> array[int]:
+    if len(numbers) < _MANY:
+        return array("Q", sorted(numbers))
+    import pyarrow as pa
+
+    unsorted = pa.Array.from_buffers(pa.uint64(), len(numbers), [None, pa.py_buffer(numbers)])
+    return array("Q", unsorted.sort().buffers()[1].to_pybytes())
 
 
 def _locate(volumes: Volumes) -> tuple[int, int, int, int]:
@@ -176,8 +241,9 @@ def _bits(name: str) -> int:
     return zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0xFFFFFF
 
 
-def _lengths(held: bytes, at: int) -> int:
-    return sum(struct.unpack_from("<3H", held, at + 28))
+def _lengths(record: bytes) -> int:
+    _, names, extras, comments = _LENGTHS.unpack_from(record)
+    return int(names + extras + comments)
 
 
 def _decoded(name: bytes, flags: int) -> str:

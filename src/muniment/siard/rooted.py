@@ -37,8 +37,6 @@ class RootedZip(ZipReader):
             if name.startswith(self._root):
                 yield name[len(self._root) :]
 
-    def __contains__(self, name: str) -> bool:
-        return super().__contains__(self._root + name)
-
-    def _member(self, name: str) -> Entry:
-        return super()._member(self._root + name)
+    def find(self, name: str) -> Entry | None:
+        """Return the entry of that name beneath the folder."""
+        return super().find(self._root + name)

@@ -12,8 +12,9 @@ from typing import Any, cast
 
 from muniment.errors import NotFound, SiardError
 from muniment.findings import Severity
+from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.resolving import Resolver
-from muniment.siard.rules.archive import Archive, TableFiles
+from muniment.siard.rules.archive import Archive, Marks, TableFiles
 from muniment.siard.rules.container import Damaged, check_rest, sound_chunks
 from muniment.siard.rules.folders import surplus
 from muniment.siard.rules.general import check_declaration
@@ -22,6 +23,7 @@ from muniment.siard.rules.lobs import LobChecks
 from muniment.siard.rules.rows import RowChecker, RunReport
 from muniment.siard.rules.runs import Head, Malformed, row_runs
 from muniment.siard.rules.segments import check_layout, check_segments
+from muniment.siard.rules.sharing import SharedStore
 from muniment.siard.rules.tablexsd import TableSchema
 from muniment.siard.zip import ZipReader
 from muniment.sql.model import Database, ForeignKey, Schema, Shape, Table, shape_of
@@ -53,16 +55,19 @@ class Scan:
         folder: Path,
         jobs: int,
         progress: Callable[[Progress], None] | None,
+        roots: tuple[Root, ...] = (),
     ) -> None:
+        self._roots = roots
         self._archive, self._folder, self._jobs = archive, folder, jobs or default_jobs()
         self._tell = progress or (lambda _progress: None)
         self.rows = self.lobs = self._bytes = 0
         self._counts = [0] * len(archive.tables)
         self._whole = [False] * len(archive.tables)
         self._broken = [False] * len(archive.tables)  # not all rows could be read
-        self._used: set[str] = set()
+        self._used = Marks(len(archive.whole.directory))  # entries that cells refer to
+        self._read = Marks(len(archive.whole.directory))
         self._resolves = True
-        self._read: set[str] = {archive.root + "header/metadata.xml"}
+        self._note_read("header/metadata.xml")
         self._outside: dict[tuple[int, int], tuple[str, set[int]]] = {}
 
     def run(self) -> Iterator[None]:
@@ -75,9 +80,12 @@ class Scan:
             self._check_outside()
             if self._resolves and all(self._whole) and not any(self._broken):
                 surplus(archive, self._used)
-        seen = self._read | {archive.root + name for name in self._used}
-        for _ in check_rest(archive, seen):
+        for _ in check_rest(archive, self._read):
             yield
+
+    def _note_read(self, name: str) -> None:
+        if entry := self._archive.zip.find(name):
+            self._read.add(entry.number)
 
     def _check_digests(self, database: Database) -> None:
         """The digests of 5.1, over everything before the entry header/."""
@@ -108,7 +116,8 @@ class Scan:
 
     def _check_rows(self, database: Database) -> Iterator[None]:
         archive = self._archive
-        source = RowSource(archive.path, archive.zip, database, _definitions(archive))
+        definitions = _definitions(archive)
+        source = RowSource(archive.path, archive.zip, database, definitions, self._roots)
         self._resolves = source.resolves
         with ExitStack() as stack:
             store = KeyStore(self._folder)
@@ -129,6 +138,10 @@ class Scan:
                 self._check_count(number, each)
             yield
             yield from self._check_keys(store)
+            self._check_shared(store.objects, "T_6.4-5", "they name one file")
+            self._check_shared(
+                store.links, "T_6.2-1", "they link to one file; SQL/MED allows one link per file"
+            )
 
     def _jobs_for(self) -> int:
         """Small archives are checked sooner than a process starts."""
@@ -157,7 +170,7 @@ class Scan:
                 report("G_4.1-1", each.xml, f"it is damaged: {error}", kind="damaged")
             except Malformed as error:
                 report(error.rule, each.xml, str(error), kind="malformed")
-            self._read.add(self._archive.root + each.xml)
+            self._note_read(each.xml)
 
     def _parts(self, number: int, each: TableFiles) -> Iterator[_Part]:
         tag = b"<table>"
@@ -193,10 +206,14 @@ class Scan:
                     case, f"{each.name}{column}", case.first[-1][1], kind + each.name, rest
                 )
         store.add(each.schema, each.table, piece.keys, before)
+        store.objects.add(number, piece.objects, before)
+        store.links.add(number, piece.links, before)
         self._counts[number] += piece.rows
         self.rows += piece.rows
         self.lobs += piece.lobs
-        self._used.update(piece.used)
+        for entry in piece.used:
+            self._used.add(entry)
+            self._read.add(entry)
         self._broken[number] |= piece.broken
         self._archive.report.look(*piece.looked_at)
         for at, (file, segments) in piece.outside.items():
@@ -248,6 +265,26 @@ class Scan:
                     report(case.rule, case.where, case.message, weight, kind=kind, count=case.count)
                 yield
 
+    def _check_shared(self, store: SharedStore, rule: str, what: str) -> None:
+        """Each cell has a file of its own, and each linked file one link (chapter 7)."""
+        total, first = store.shared()
+        message = ""
+        for found in first:
+            a, b = self._cell_name(found.first), self._cell_name(found.other)
+            more = f" and {found.cells - 2} more" if found.cells > 2 else ""
+            message = f"so does {b}{more}: {what}"
+            self._archive.report(rule, a, message, Severity.WARNING, kind=what)
+            total -= 1
+        if total > 0:
+            self._archive.report(
+                rule, "other cells", message, Severity.WARNING, kind=what, count=total
+            )
+
+    def _cell_name(self, cell: tuple[int, int, int]) -> str:
+        number, column, row = cell
+        each = self._archive.tables[number]
+        return f"{each.name}.{each.table.columns[column - 1].name}, row {row}"
+
     def _target(self, key: ForeignKey) -> tuple[Schema, Table] | None:
         """The table that a key refers to, if all of its rows are known."""
         for number, other in enumerate(self._archive.tables):
@@ -286,12 +323,13 @@ class RowSource:
         archive: ZipReader,
         database: Database,
         definitions: dict[tuple[str, str], TableSchema],
+        roots: tuple[Root, ...] = (),
     ) -> None:
         self._path, self._zip, self._database = path, archive, database
-        self._definitions = definitions
+        self._definitions, self._roots = definitions, roots
         self._resolver: Resolver | SiardError
         try:
-            self._resolver = Resolver(archive, database)
+            self._resolver = Resolver(archive, database, roots)
         except SiardError as error:  # a mapping.txt that makes no sense
             self._resolver = error
         self._checkers: dict[tuple[str, str], RowChecker] = {}
@@ -309,7 +347,7 @@ class RowSource:
 
     def opener(self) -> Callable[[], RowSource]:
         """Return how a worker process opens this."""
-        return _Opener(self._path, self._zip, self._database, self._definitions)
+        return _Opener(self._path, self._zip, self._database, self._definitions, self._roots)
 
     def batches(self, schema: Schema, table: Table, part: _Part) -> Iterator[RunReport]:
         """Yield the one report of a part."""
@@ -349,9 +387,10 @@ class _Opener:
     archive: ZipReader
     database: Database
     definitions: dict[tuple[str, str], TableSchema]
+    roots: tuple[Root, ...]
 
     def __call__(self) -> RowSource:
-        return RowSource(self.path, self.archive, self.database, self.definitions)
+        return RowSource(self.path, self.archive, self.database, self.definitions, self.roots)
 
 
 def _only(reports: Iterable[Any]) -> Any:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from io import BytesIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from typing import Any
 
 from lxml import etree
 
 from muniment.errors import MunimentError, SiardError, UsageError
 from muniment.findings import Finding, Limiter, Severity
+from muniment.siard.lobs.folders import Root
 from muniment.siard.metadata import parse_metadata
 from muniment.siard.rooted import RootedZip, find_root
 from muniment.siard.rules import RULES
@@ -53,10 +52,12 @@ def validate(
     fast: bool = False,
     jobs: int = 0,
     progress: Tell | None = None,
+    roots: Sequence[Root] = (),
 ) -> Validation:
     """Return a validation of an archive: iterate over it for its findings as they are found.
 
     ``rules`` are the only ones asked for; ``fast`` leaves out those that take a pass over the rows.
+    Large objects may lie beneath ``roots`` as well.
 
     >>> from muniment.siard import validate
     >>> for finding in validate("shop.siard"):  # doctest: +SKIP
@@ -66,16 +67,22 @@ def validate(
     wanted = set(rules)
     if unknown := sorted(wanted - known):
         raise UsageError(f"there is no rule {', '.join(unknown)}; rules look like P_4.2-1")
-    return Validation(Path(path), wanted or known, fast, jobs, progress)
+    return Validation(Path(path), wanted or known, fast, jobs, progress, tuple(roots))
 
 
 class Validation:
     """The findings of an archive, and what they come to."""
 
     def __init__(
-        self, path: Path, wanted: set[str], fast: bool, jobs: int, progress: Tell | None
+        self,
+        path: Path,
+        wanted: set[str],
+        fast: bool,
+        jobs: int,
+        progress: Tell | None,
+        roots: tuple[Root, ...] = (),
     ) -> None:
-        self.path = path
+        self.path, self._roots = path, roots
         self.version = ""
         self.seconds = 0.0
         self.rows = self.tables = self.lobs = 0
@@ -159,19 +166,16 @@ class Validation:
     def _open(self, report: Report) -> Archive | None:
         """Check the ZIP file; None if it cannot be read as one."""
         try:
-            reader = None
-            with _stream(self.path) as stream:
-                entries = _directory(stream)
-                if check_directory(report, stream, entries):
-                    reader = ZipReader(self.path)
-        except (BadZipFile, MunimentError, ValueError, NotImplementedError, EOFError) as error:
+            reader = ZipReader(self.path, twins=True)
+            if not check_directory(report, reader):
+                return None
+            reader.directory.refuse_twins()  # an attack
+        except (MunimentError, ValueError, OSError) as error:
             report("G_4.1-1", self.path.name, _reason(error, self.path))
             return None
-        if reader is None:
-            return None
-        root = find_root(entry.filename for entry in entries)
+        root = find_root(reader.names())
         inner = RootedZip(reader, root) if root else reader
-        return Archive(self.path, CURRENT, report, entries, inner, reader, root)
+        return Archive(self.path, CURRENT, report, inner, reader, root)
 
     def _metadata(self, archive: Archive) -> bytes | None:
         """Read metadata.xml; None if nothing can be told from it."""
@@ -225,46 +229,9 @@ class Validation:
         if self._fast or not reading:
             return
         with tempfile.TemporaryDirectory(prefix="muniment-") as folder:
-            scan = Scan(archive, Path(folder), self._jobs, self._progress)
+            scan = Scan(archive, Path(folder), self._jobs, self._progress, self._roots)
             yield from scan.run()
             self.rows, self.tables, self.lobs = scan.rows, len(archive.tables), scan.lobs
-
-
-def _stream(path: Path) -> BinaryIO:
-    from muniment.siard.volumes import Volumes
-
-    if path.is_file() and "_part" not in path.name:
-        return path.open("rb")
-    volumes = Volumes(path)
-    return _Joined(volumes)
-
-
-class _Joined(BytesIO):
-    """The parts of a split archive as one stream."""
-
-    def __init__(self, volumes: Any) -> None:
-        super().__init__()
-        self._volumes, self._at = volumes, 0
-
-    def read(self, size: int | None = -1) -> bytes:
-        wanted = self._volumes.size - self._at if size is None or size < 0 else size
-        data: bytes = self._volumes.read(self._at, wanted)
-        self._at += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self._at, self._volumes.size)[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-
-def _directory(stream: BinaryIO) -> list[ZipInfo]:
-    with ZipFile(stream) as package:
-        entries = package.infolist()
-    return entries
 
 
 def _parsed(data: bytes) -> Any:

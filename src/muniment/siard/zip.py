@@ -328,14 +328,15 @@ _INFLATE_ERROR: Any = isal_zlib.error
 class ZipReader:
     """Reads the members of a ZIP file, which may be split into parts."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, twins: bool = False) -> None:
+        """Open a file; with ``twins`` also one in which several entries have one name."""
         self.path = path
         first = first_volume(path)
         if first.exists() and not first.is_file():
             raise SiardError(f"{path} is not a file")
         self._volumes = Volumes(path)
         try:
-            self._directory = Directory(self._volumes)
+            self._directory = Directory(self._volumes, twins=twins)
         except (NotZip, struct.error) as error:
             raise SiardError(_not_zip(path, self._volumes)) from error
 
@@ -349,6 +350,11 @@ class ZipReader:
         return self._volumes.paths
 
     @property
+    def volumes(self) -> Volumes:
+        """The bytes of the file."""
+        return self._volumes
+
+    @property
     def directory(self) -> Directory:
         """The central directory."""
         return self._directory
@@ -357,8 +363,12 @@ class ZipReader:
         """Yield the names of all entries, in the order of the central directory."""
         return self._directory.names()
 
+    def find(self, name: str) -> Entry | None:
+        """Return the entry of that name."""
+        return self._directory.find(name)
+
     def __contains__(self, name: str) -> bool:
-        return name in self._directory
+        return self.find(name) is not None
 
     def size(self, name: str) -> int:
         """The size a member claims to have."""
@@ -384,14 +394,30 @@ class ZipReader:
 
     def chunks(self, name: str) -> Iterator[bytes]:
         """Yield a member's bytes; the checksum is verified at the end."""
-        entry = self._member(name)
+        return self.chunks_of(self._member(name))
+
+    def chunks_of(self, entry: Entry) -> Iterator[bytes]:
+        """Yield the bytes of an entry; the checksum is verified at the end."""
         crc = size = 0
         for chunk in self._inflate(entry):
             crc = isal_zlib.crc32(chunk, crc)
             size += len(chunk)
             yield chunk
         if crc != entry.crc or size != entry.size:
-            raise SiardError(f"{self.path}: {name} is damaged: its checksum does not match")
+            raise SiardError(f"{self.path}: {entry.name} is damaged: its checksum does not match")
+
+    def whole(self, entry: Entry) -> bytes:
+        """Return a small entry at once; the checksum is verified."""
+        pieces, size = [], 0
+        for chunk in self._inflate(entry):
+            pieces.append(chunk)
+            size += len(chunk)
+            if size > entry.size:
+                break
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if len(data) != entry.size or isal_zlib.crc32(data) != entry.crc:
+            raise SiardError(f"{self.path}: {entry.name} is damaged: its checksum does not match")
+        return data
 
     def compressed(self, name: str) -> tuple[Callable[[int, int], bytes], Entry]:
         """Return how to read a deflated member as it lies in the file, and what it should be."""
@@ -413,7 +439,7 @@ class ZipReader:
         return digest.hexdigest()
 
     def _member(self, name: str) -> Entry:
-        entry = self._directory.find(name)
+        entry = self.find(name)
         if entry is None:
             raise SiardError(f"{self.path} has no {name}")
         return entry

@@ -18,6 +18,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from muniment.errors import LobError, SiardError
+from muniment.siard.directory import Entry
 from muniment.siard.lobs.mapping import Mapping
 from muniment.siard.zip import ZipReader
 
@@ -43,6 +44,9 @@ class Piece(Protocol):
     @property
     def size(self) -> int: ...
     def chunks(self) -> Iterator[bytes]: ...
+    def whole(self) -> bytes:
+        """Return all of a small piece."""
+        ...
 
 
 class Folder(Protocol):
@@ -68,18 +72,18 @@ def components(path: str) -> list[str] | None:
     return steps
 
 
-def next_segment(steps: Sequence[str]) -> list[str] | None:
+def next_segment(steps: Sequence[str]) -> tuple[str, ...] | None:
     """Return the folder of the segment after this one.
 
     >>> next_segment(["Northwind_lobs", "s0_t2_c4", "seg_0"])
-    ['Northwind_lobs', 's0_t2_c4', 'seg_1']
+    ('Northwind_lobs', 's0_t2_c4', 'seg_1')
     >>> next_segment(["Northwind_lobseg_9", "content", "schema0"])
-    ['Northwind_lobseg_10', 'content', 'schema0']
+    ('Northwind_lobseg_10', 'content', 'schema0')
     """
     for at in reversed(range(len(steps))):
         if match := _SEGMENT.fullmatch(steps[at]):
             following = f"{match[1]}{int(match[2]) + 1}{match[3] or ''}"
-            return [*steps[:at], following, *steps[at + 1 :]]
+            return (*steps[:at], following, *steps[at + 1 :])
     return None
 
 
@@ -88,18 +92,21 @@ class ZipPiece:
     """An entry of a ZIP file."""
 
     archive: ZipReader
-    entry: str
+    entry: Entry
 
     @property
     def name(self) -> str:
-        return f"{self.archive.path}/{self.entry}"
+        return f"{self.archive.path}/{self.entry.name}"
 
     @property
     def size(self) -> int:
-        return self.archive.size(self.entry)
+        return self.entry.size
 
     def chunks(self) -> Iterator[bytes]:
-        return self.archive.chunks(self.entry)
+        return self.archive.chunks_of(self.entry)
+
+    def whole(self) -> bytes:
+        return self.archive.whole(self.entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +117,8 @@ class ZipFolder:
     prefix: str
 
     def find(self, name: str) -> ZipPiece | None:
-        entry = self.prefix + name
-        return ZipPiece(self.archive, entry) if entry in self.archive else None
+        entry = self.archive.find(self.prefix + name)
+        return ZipPiece(self.archive, entry) if entry else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +129,28 @@ class FilePiece:
     size: int
 
     def chunks(self) -> Iterator[bytes]:
+        handle = self._opened()
+        try:
+            while chunk := os.read(handle, _CHUNK):
+                yield chunk
+        finally:
+            os.close(handle)
+
+    def whole(self) -> bytes:
+        handle = self._opened()
+        try:
+            return os.read(handle, self.size + 1)
+        finally:
+            os.close(handle)
+
+    def _opened(self) -> int:
         # O_NOFOLLOW: the folder was checked, and no link leads out of it. O_NONBLOCK: a pipe in
         # place of a file does not make us wait.
         handle = os.open(self.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb", buffering=0) as stream:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise SiardError(f"{self.name} is not a file")
-            while chunk := stream.read(_CHUNK):
-                yield chunk
+        if stat.S_ISREG(os.fstat(handle).st_mode):
+            return handle
+        os.close(handle)
+        raise SiardError(f"{self.name} is not a file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +255,8 @@ class _ZippedSegment:
     folder: str
 
     def find(self, name: str) -> ZipPiece | None:
-        for entry in (f"{self.prefix}{name}", f"{self.folder}/{self.prefix}{name}"):
-            if entry in self.archive:
+        for place in (f"{self.prefix}{name}", f"{self.folder}/{self.prefix}{name}"):
+            if entry := self.archive.find(place):
                 return ZipPiece(self.archive, entry)
         return None
 

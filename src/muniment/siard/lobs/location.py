@@ -15,7 +15,8 @@ from urllib.parse import quote, unquote
 from muniment.errors import LobError
 
 __all__ = [
-    "ALGORITHMS", "Location", "is_absolute", "parse_location", "reference_of", "stated", "uri_path",
+    "ALGORITHMS", "Location", "is_absolute", "location_of", "parse_location", "reference_of",
+    "stated", "uri_path",
 ]  # fmt: skip
 
 ALGORITHMS = {"MD5": "md5", "SHA-1": "sha1", "SHA-256": "sha256"}  # digestType to hashlib
@@ -39,35 +40,45 @@ class Location:
 
 def reference_of(path: tuple[int, ...], attributes: Mapping[str, str]) -> bytes:
     """Return the reference for a cell with these attributes."""
+    fields = (".".join(map(str, path)), *_fields_of(attributes))
+    return _BETWEEN.join(fields).encode("utf-8", "surrogatepass")
+
+
+def location_of(path: tuple[int, ...], attributes: Mapping[str, str]) -> Location:
+    """Return what the attributes of a cell say; raise LobError if they make no sense."""
+    return _location(path, *_fields_of(attributes))
+
+
+def _fields_of(attributes: Mapping[str, str]) -> tuple[str, str, str, str, str]:
     type_, digest = attributes.get("digestType", ""), attributes.get("digest", "")
     if not digest and "messageDigest" in attributes:  # SIARD 1.0 and 2.0
         type_, digest = _prefixed(attributes["messageDigest"])
-    fields = (
-        ".".join(map(str, path)),
-        attributes.get("file", ""),
-        attributes.get("length", ""),
-        type_,
-        digest,
-        attributes.get("dlurlpathonly", ""),
-    )
-    return _BETWEEN.join(fields).encode("utf-8", "surrogatepass")
+    file, length = attributes.get("file", ""), attributes.get("length", "")
+    return file, length, type_, digest, attributes.get("dlurlpathonly", "")
 
 
 def parse_location(reference: bytes) -> Location:
     """Return what a reference says; raise LobError if it makes no sense."""
-    path, file, length, type_, digest, link = reference.decode("utf-8", "surrogatepass").split(
-        _BETWEEN
-    )
-    length = length.strip()
+    path, *fields = reference.decode("utf-8", "surrogatepass").split(_BETWEEN)
+    steps = tuple(map(int, path.split("."))) if "." in path else (int(path),)
+    return _location(steps, *fields)
+
+
+def _location(
+    path: tuple[int, ...], file: str, length: str, type_: str, digest: str, link: str
+) -> Location:
+    length, digest = length.strip(), digest.strip().lower()
     if length and not (length.isascii() and length.isdecimal() and len(length) < 20):
         raise LobError(file, f"its length is given as {length[:40]!r}", "T_6.2-1")
+    if digest and type_ not in ALGORITHMS:
+        type_ = _known_type(type_.strip(), file)
     return Location(
-        tuple(map(int, path.split("."))),
+        path,
         file.strip(),
         int(length) if length else None,
-        _known_type(type_.strip(), file) if digest.strip() else "",
-        digest.strip().lower(),
-        unquote(link, errors="surrogateescape"),
+        type_ if digest else "",
+        digest,
+        unquote(link, errors="surrogateescape") if link else "",
     )
 
 

@@ -11,7 +11,7 @@ from muniment.siard.volumes import part_name
 
 __all__ = ["eark_part_name", "find_parts"]
 
-FolderAt = Callable[[Sequence[str]], Folder | None]
+FolderAt = Callable[[tuple[str, ...]], Folder | None]
 _FIRST_PART = re.compile(r"(.*)(?:_part001|\.0)", re.DOTALL)
 
 
@@ -24,7 +24,7 @@ def eark_part_name(name: str, number: int) -> str:
     return f"{name}.z" if number < 0 else f"{name}.{number}"
 
 
-def find_parts(folder_at: FolderAt, steps: Sequence[str], name: str) -> tuple[Piece, ...]:
+def find_parts(folder_at: FolderAt, steps: tuple[str, ...], name: str) -> tuple[Piece, ...]:
     """Return the pieces of an object, one or more; none if it is not there."""
     folder = folder_at(steps)
     if folder is None:
@@ -40,9 +40,9 @@ def find_parts(folder_at: FolderAt, steps: Sequence[str], name: str) -> tuple[Pi
 class _Walk:
     """Goes from segment to segment; a part lies where the one before it does, or in the next."""
 
-    def __init__(self, folder_at: FolderAt, steps: Sequence[str]) -> None:
-        self._folder_at, self._steps = folder_at, list(steps)
-        self._before: list[list[str]] = []
+    def __init__(self, folder_at: FolderAt, steps: tuple[str, ...]) -> None:
+        self._folder_at, self._steps = folder_at, steps
+        self._before: list[tuple[str, ...]] = []
 
     def find(self, name: str) -> Piece | None:
         following = next_segment(self._steps)
@@ -61,7 +61,7 @@ class _Walk:
 
     def ahead(self, names: Sequence[str]) -> str | None:
         """Return which of these names lies in this segment or one of the next few."""
-        steps: list[str] | None = self._steps
+        steps: tuple[str, ...] | None = self._steps
         for _ in range(3):
             folder = self._folder_at(steps) if steps else None
             for name in names if folder else ():
@@ -82,7 +82,7 @@ class _Walk:
                 )
 
 
-def _siard_parts(folder_at: FolderAt, steps: Sequence[str], name: str) -> tuple[Piece, ...]:
+def _siard_parts(folder_at: FolderAt, steps: tuple[str, ...], name: str) -> tuple[Piece, ...]:
     walk = _Walk(folder_at, steps)
     found: list[Piece] = []
     folder = folder_at(steps)
@@ -100,7 +100,7 @@ def _siard_parts(folder_at: FolderAt, steps: Sequence[str], name: str) -> tuple[
     return tuple(found)
 
 
-def _eark_parts(folder_at: FolderAt, steps: Sequence[str], name: str) -> tuple[Piece, ...]:
+def _eark_parts(folder_at: FolderAt, steps: tuple[str, ...], name: str) -> tuple[Piece, ...]:
     walk = _Walk(folder_at, steps)
     folder = folder_at(steps)
     if folder is None or folder.find(eark_part_name(name, 0)) is None:

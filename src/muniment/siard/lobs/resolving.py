@@ -18,7 +18,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
@@ -26,7 +26,7 @@ from muniment.errors import LobError, LobMissing, SiardError
 from muniment.siard.lobs.folders import Disks, Folder, Piece, Root, ZipFolder, components
 from muniment.siard.lobs.location import Location, is_absolute, parse_location
 from muniment.siard.lobs.parts import find_parts
-from muniment.siard.lobs.verifying import Verified
+from muniment.siard.lobs.verifying import Verified, proven
 from muniment.siard.zip import ZipReader
 from muniment.sql.model import (
     Array,
@@ -45,6 +45,15 @@ from muniment.sql.types import Kind
 __all__ = ["Found", "Resolver"]
 
 _SMALL = 1 << 16
+_BUFFER = 1 << 20
+_CELLS = 4096  # columns, fields and elements of arrays that are remembered
+
+
+class _Small(io.BytesIO):
+    """A small object, with a place for what is known about it."""
+
+    size: int
+    link: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +67,20 @@ class Found:
     @property
     def size(self) -> int:
         """The bytes of all pieces."""
+        if len(self.pieces) == 1:
+            return self.pieces[0].size
         return sum(piece.size for piece in self.pieces)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes, unproven."""
         for piece in self.pieces:
             yield from piece.chunks()
+
+    def whole(self) -> bytes:
+        """Return all bytes of a small object, unproven."""
+        if len(self.pieces) == 1:
+            return self.pieces[0].whole()
+        return b"".join(piece.whole() for piece in self.pieces)
 
 
 class Resolver:
@@ -74,7 +91,8 @@ class Resolver:
         self._base = _clean(database.lob_folder)
         self._disks = Disks(archive.path, roots)
         self._readings = lru_cache(4096)(self._list_readings)
-        self._known = lru_cache(4096)(self._known_cell)
+        self._places = lru_cache(4096)(self._place)
+        self._known: dict[tuple[str, str, tuple[int, ...]], _Cell] = {}
 
     def open(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
         """Open the object behind a reference; its length and digest are proven at its end.
@@ -82,19 +100,20 @@ class Resolver:
         The stream has an attribute ``size`` in bytes, and ``link``, the dlurlpathonly of the cell.
         """
         location = self.location(schema, table, reference)
-        where = self.cell(schema, table, location)
+        stream: Any
         try:
             found = self.find(schema, table, location)
-            text = self.is_text(schema, table, location)
-            verified = Verified(found.chunks(), found.pieces[0].name, where, location, text)
-            stream: Any
-            if found.size <= _SMALL:
-                stream = io.BytesIO(verified.read_all())
+            text, size = self.is_text(schema, table, location), found.size
+            where = partial(self.cell, schema, table, location)
+            name = found.pieces[0].name
+            if size <= _SMALL:
+                stream = _Small(proven(found.whole(), name, where, location, text))
             else:
-                stream = io.BufferedReader(verified, 1 << 20)
+                verified = Verified(found.chunks(), name, where, location, text)
+                stream = io.BufferedReader(verified, _BUFFER)
         except LobError as error:
-            raise error.at(where) from error
-        stream.size, stream.link = found.size, location.link
+            raise error.at(self.cell(schema, table, location)) from error
+        stream.size, stream.link = size, location.link
         return cast(BinaryIO, stream)
 
     def location(self, schema: Schema, table: Table, reference: bytes) -> Location:
@@ -110,7 +129,7 @@ class Resolver:
             raise LobMissing(location.link, "its cell names no file", "T_6.2-1")
         if is_absolute(location.file):
             raise LobError(location.file, "the location in a cell must be relative", "T_6.2-1")
-        folders = self._known(schema.name, table, location.path).folders
+        folders = self._cell(schema, table, location.path).folders
         head, _, name = _clean(location.file).rpartition("/")
         if name in ("", ".", ".."):
             raise LobError(location.file, "that is not the name of a file", "T_6.2-1")
@@ -127,7 +146,7 @@ class Resolver:
 
     def is_text(self, schema: Schema, table: Table, location: Location) -> bool:
         """Whether the object is text, whose length counts characters."""
-        return self._known(schema.name, table, location.path).text
+        return self._cell(schema, table, location.path).text
 
     def cell(self, schema: Schema, table: Table, location: Location) -> str:
         """Name a cell for people, as far as its location tells."""
@@ -136,17 +155,18 @@ class Resolver:
         return f"{self._zip.path}: {schema.name}.{table.name}.{column}{inner}"
 
     def _look(self, place: str, steps: tuple[str, ...], name: str) -> tuple[Piece, ...]:
-        def folder_at(at: Sequence[str]) -> Folder | None:
-            if place == _INSIDE:
-                return ZipFolder(self._zip, "".join(f"{step}/" for step in at))
-            if place == _BESIDE:
-                return self._disks.beside(tuple(at))
-            return self._disks.folder(place, tuple(at))
-
-        for spelling in dict.fromkeys((unquote(name), name)):
+        folder_at = partial(self._places, place)
+        for spelling in dict.fromkeys((unquote(name), name)) if "%" in name else (name,):
             if pieces := find_parts(folder_at, steps, spelling):
                 return pieces
         return ()
+
+    def _place(self, place: str, steps: tuple[str, ...]) -> Folder | None:
+        if place == _INSIDE:
+            return ZipFolder(self._zip, "".join(f"{step}/" for step in steps))
+        if place == _BESIDE:
+            return self._disks.beside(steps)
+        return self._disks.folder(place, steps)
 
     def _list_readings(self, folders: tuple[str, ...], head: str) -> tuple[_Reading, ...]:
         """List every place that a location may mean: the reading, its base, and the steps there."""
@@ -171,7 +191,9 @@ class Resolver:
             self._outside(found, "no-column-folder", base, "", head)
         if is_absolute(base) or is_absolute(column) or self._disks.roots:
             inner = "" if is_absolute(column) else column
+            outer = "" if is_absolute(base) else base
             for place in (_BESIDE, *(str(root.path) for root in self._disks.roots)):
+                _add(found, "moved", place, f"{outer}/{inner}/{head}")
                 _add(found, "moved", place, f"{inner}/{head}")
                 _add(found, "moved", place, head)
         return tuple(dict.fromkeys(found))
@@ -205,7 +227,15 @@ class Resolver:
             )
         return "it is not inside the archive"
 
-    def _known_cell(self, schema: str, table: Table, path: tuple[int, ...]) -> _Cell:
+    def _cell(self, schema: Schema, table: Table, path: tuple[int, ...]) -> _Cell:
+        key = schema.name, table.folder, path
+        if (known := self._known.get(key)) is None:
+            if len(self._known) > _CELLS:
+                self._known.clear()
+            known = self._known[key] = self._new_cell(schema.name, table, path)
+        return known
+
+    def _new_cell(self, schema: str, table: Table, path: tuple[int, ...]) -> _Cell:
         if not 1 <= path[0] <= len(table.columns):
             raise SiardError(f"{self._zip.path}: {schema}.{table.name} has no column {path[0]}")
         column = table.columns[path[0] - 1]

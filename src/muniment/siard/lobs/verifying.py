@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from muniment.errors import DigestMismatch, LobError
 from muniment.siard.lobs.location import ALGORITHMS, Location
 
-__all__ = ["Measure", "Verified"]
+__all__ = ["Measure", "Verified", "proven"]
 
+_HASHES: dict[str, Any] = {name: getattr(hashlib, known) for name, known in ALGORITHMS.items()}
 _CONTINUING = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that do not start a character
 _BELOW_4 = bytes(range(0xF0))
 
@@ -21,8 +23,8 @@ class Measure:
     def __init__(self, text: bool, digest_type: str) -> None:
         self.bytes = self.characters = self.utf16 = 0
         self._text = text
-        algorithm = ALGORITHMS.get(digest_type)
-        self._digest = hashlib.new(algorithm, usedforsecurity=False) if algorithm else None
+        start = _HASHES.get(digest_type)
+        self._digest = start(usedforsecurity=False) if start else None
 
     def update(self, chunk: bytes) -> None:
         self.bytes += len(chunk)
@@ -57,11 +59,16 @@ class Verified(io.RawIOBase):
     """Chunks as a stream that raises at its end unless length and digest are as the cell says."""
 
     def __init__(
-        self, chunks: Iterator[bytes], name: str, where: str, location: Location, text: bool
+        self,
+        chunks: Iterator[bytes],
+        name: str,
+        where: Callable[[], str],
+        location: Location,
+        text: bool,
     ) -> None:
         self._chunks, self._name, self._where, self._location = chunks, name, where, location
         self._measure = Measure(text, location.digest_type)
-        self._rest = b""
+        self._rest = memoryview(b"")
         self._done = False
 
     def readable(self) -> bool:
@@ -69,18 +76,11 @@ class Verified(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         if not self._rest:
-            self._rest = self._next()
+            self._rest = memoryview(self._next())
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
-
-    def read_all(self) -> bytes:
-        """Return the whole object: for small ones."""
-        pieces = []
-        while chunk := self._next():
-            pieces.append(chunk)
-        return b"".join(pieces)
 
     def _next(self) -> bytes:
         for chunk in self._chunks:
@@ -89,19 +89,28 @@ class Verified(io.RawIOBase):
                 return chunk
         if not self._done:
             self._done = True
-            self._check()
+            _check(self._measure, self._name, self._where, self._location)
         return b""
 
-    def _check(self) -> None:
-        location, measure = self._location, self._measure
-        if location.length is not None and measure.unit(location.length) is None:
-            raise LobError(
-                location.file,
-                f"its length should be {location.length} and is {measure.length}",
-                "T_6.2-1",
-                self._where,
-            )
-        found = measure.hexdigest()
-        if found and found != location.digest:
-            place = f"{self._where}: {self._name}"
-            raise DigestMismatch(place, location.digest_type, location.digest, found)
+
+def proven(
+    data: bytes, name: str, where: Callable[[], str], location: Location, text: bool
+) -> bytes:
+    """Return a whole object, or raise unless length and digest are as the cell says."""
+    measure = Measure(text, location.digest_type)
+    measure.update(data)
+    _check(measure, name, where, location)
+    return data
+
+
+def _check(measure: Measure, name: str, where: Callable[[], str], location: Location) -> None:
+    if location.length is not None and measure.unit(location.length) is None:
+        raise LobError(
+            location.file,
+            f"its length should be {location.length} and is {measure.length}",
+            "T_6.2-1",
+            where(),
+        )
+    found = measure.hexdigest()
+    if found and found != location.digest:
+        raise DigestMismatch(f"{where()}: {name}", location.digest_type, location.digest, found)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from zipfile import ZipInfo
 
 from lxml import etree
 
@@ -18,7 +17,7 @@ from muniment.siard.versions import Version
 from muniment.siard.zip import ZipReader
 from muniment.sql.model import Database, Schema, Table
 
-__all__ = ["Archive", "Report", "TableFiles", "safe_parser"]
+__all__ = ["Archive", "Marks", "Report", "TableFiles", "safe_parser"]
 
 
 def safe_parser() -> Any:
@@ -73,6 +72,20 @@ class TableFiles:
         return f"{self.schema.name}.{self.table.name}"
 
 
+class Marks:
+    """A mark for each of some of an archive's entries, in a bit apiece: there may be millions."""
+
+    def __init__(self, count: int) -> None:
+        self._bits = bytearray(count // 8 + 1)
+
+    def add(self, number: int) -> None:
+        """Mark an entry."""
+        self._bits[number >> 3] |= 1 << (number & 7)
+
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and bool(self._bits[number >> 3] & 1 << (number & 7))
+
+
 @dataclass
 class Archive:
     """What is known of an archive so far; later checks need what earlier ones found."""
@@ -80,7 +93,6 @@ class Archive:
     path: Path
     version: Version
     report: Report
-    entries: list[ZipInfo]
     zip: ZipReader  # names start from where the archive begins
     whole: ZipReader  # names are those of the file
     root: str = ""  # the folder that everything lies in, if it was packed wrongly
@@ -95,9 +107,7 @@ class Archive:
 
     def names(self) -> Iterator[str]:
         """Yield the names of all entries, seen from where the archive begins."""
-        for entry in self.entries:
-            if entry.filename.startswith(self.root):
-                yield entry.filename[len(self.root) :]
+        return self.zip.names()
 
     def read(self, name: str, limit: int) -> bytes:
         """Return a small entry; raises SiardError, and says so if the entry is damaged."""

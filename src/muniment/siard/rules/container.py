@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import BinaryIO
-from zipfile import ZipInfo
+
+import pyarrow as pa
 
 from muniment.errors import SiardError
 from muniment.findings import Severity
-from muniment.siard.rules.archive import Archive, Report
+from muniment.siard.directory import Entry
+from muniment.siard.rules.archive import Archive, Marks, Report
 from muniment.siard.rules.registry import Rule
+from muniment.siard.volumes import Volumes
 from muniment.siard.zip import ZipReader
 
 __all__ = ["RULES", "Damaged", "check_directory", "check_name", "check_rest", "sound_chunks"]
@@ -56,6 +58,7 @@ RULES = (
 _LOCAL = struct.Struct("<4s5H3L2H")
 _ENCRYPTED = 0x2041  # encrypted, strongly encrypted, masked headers
 _MANY = 1 << 30  # bytes
+_FARTHEST = (1 << 64) - 1
 _RATIO = 200  # a larger one is suspicious in an entry of many bytes
 
 
@@ -71,87 +74,112 @@ def check_name(report: Report, path: Path) -> None:
         report("G_4.1-5", path.name, "the name does not end with .siard")
 
 
-def check_directory(report: Report, stream: BinaryIO, entries: list[ZipInfo]) -> bool:
+def check_directory(report: Report, archive: ZipReader) -> bool:
     """Check all that can be seen without reading content; return whether entries can be told."""
     report.look("G_4.1-1", "G_4.1-2", "G_4.1-3")
-    _check_twins(report, entries)
-    _check_overlaps(report, entries)
-    for entry in entries:
-        _check_method(report, entry)
-        _check_local(report, stream, entry)
-    return len({entry.filename for entry in entries}) == len(entries)
-
-
-def _check_twins(report: Report, entries: list[ZipInfo]) -> None:
-    seen = Counter(entry.filename for entry in entries)
-    for name, count in seen.items():
-        if count > 1:
-            report(
-                "G_4.1-1", name,
-                f"{count} entries have this name; nobody can say which one counts",
-                kind="twins",
-            )  # fmt: skip
-
-
-def _check_overlaps(report: Report, entries: list[ZipInfo]) -> None:
-    """Bytes that belong to two entries are how small files swell to enormous ones."""
-    placed = sorted(entries, key=lambda entry: entry.header_offset)
-    for entry, following in pairwise(placed):
-        end = entry.header_offset + 30 + len(entry.orig_filename) + entry.compress_size
-        if end > following.header_offset:
-            report(
-                "G_4.1-1", following.filename,
-                f"its bytes overlap those of {entry.filename}",
-                kind="overlap",
-            )  # fmt: skip
-
-
-def _check_method(report: Report, entry: ZipInfo) -> None:
-    if entry.flag_bits & _ENCRYPTED or entry.compress_type == 99:
-        report("G_4.1-3", entry.filename, "it is encrypted")
-    elif entry.compress_type not in (0, 8):
+    directory, twins = archive.directory, False
+    for name, count in directory.twins():
+        twins = True
         report(
-            "G_4.1-2", entry.filename,
-            f"it is compressed with method {entry.compress_type}, neither stored nor deflated",
+            "G_4.1-1", name,
+            f"{count} entries have this name; nobody can say which one counts",
+            kind="twins",
+        )  # fmt: skip
+    places = _Places()
+    for entry in directory.entries():
+        places.add(entry)
+        _check_method(report, entry)
+        _check_local(report, archive.volumes, entry)
+    for number, before in places.overlaps():
+        report(
+            "G_4.1-1", directory.entry(number).name,
+            f"its bytes overlap those of {directory.entry(before).name}",
+            kind="overlap",
+        )  # fmt: skip
+    return not twins
+
+
+class _Places:
+    """Where entries lie: bytes of two are how small files swell to enormous ones."""
+
+    def __init__(self) -> None:
+        self._starts, self._ends, self._numbers = array("Q"), array("Q"), array("Q")
+        self._ordered = True
+
+    def add(self, entry: Entry) -> None:
+        start = max(entry.offset, 0)
+        end = min(start + 30 + len(entry.name) + entry.packed, _FARTHEST)
+        self._ordered &= not self._starts or self._starts[-1] <= start
+        self._starts.append(min(start, _FARTHEST))
+        self._ends.append(end)
+        self._numbers.append(entry.number)
+
+    def overlaps(self) -> Iterator[tuple[int, int]]:
+        """Yield the number of each entry that begins before the one ahead of it ends, and that."""
+        order: Iterable[int] = range(len(self._starts))
+        if not self._ordered:
+            import pyarrow.compute as pc  # takes memory; most archives are in order
+
+            starts = pa.Array.from_buffers(
+                pa.uint64(), len(self._starts), [None, pa.py_buffer(self._starts)]
+            )
+            order = array("Q", pc.sort_indices(starts).buffers()[1].to_pybytes())
+        for before, number in pairwise(order):
+            if self._ends[before] > self._starts[number]:
+                yield self._numbers[number], self._numbers[before]
+
+
+def _check_method(report: Report, entry: Entry) -> None:
+    if entry.flags & _ENCRYPTED or entry.method == 99:
+        report("G_4.1-3", entry.name, "it is encrypted")
+    elif entry.method not in (0, 8):
+        report(
+            "G_4.1-2", entry.name,
+            f"it is compressed with method {entry.method}, neither stored nor deflated",
         )  # fmt: skip
 
 
-def _check_local(report: Report, stream: BinaryIO, entry: ZipInfo) -> None:
+def _check_local(report: Report, volumes: Volumes, entry: Entry) -> None:
     """A reader that streams believes the local header, others the directory: they must agree."""
-    header = b""
-    if entry.header_offset >= 0:  # else something is missing from the start of the file
-        stream.seek(entry.header_offset)
-        header = stream.read(_LOCAL.size)
+    header = volumes.read(entry.offset, 512) if entry.offset >= 0 else b""
     if len(header) < _LOCAL.size or header[:4] != b"PK\x03\x04":
-        report("G_4.1-1", entry.filename, "the directory points to bytes that are not an entry")
+        report("G_4.1-1", entry.name, "the directory points to bytes that are not an entry")
         return
-    _, _, flags, method, _, _, crc, packed, size, length, _ = _LOCAL.unpack(header)
-    name = stream.read(length)
-    if method != entry.compress_type or (flags ^ entry.flag_bits) & 1:
-        report("G_4.1-1", entry.filename, "its local header and the directory say different things")
+    _, _, flags, method, _, _, crc, packed, size, length, _ = _LOCAL.unpack_from(header)
+    name = header[_LOCAL.size : _LOCAL.size + length]
+    if len(name) < length:
+        name = volumes.read(entry.offset + _LOCAL.size, length)
+    if method != entry.method or (flags ^ entry.flags) & 1:
+        report("G_4.1-1", entry.name, "its local header and the directory say different things")
         return
-    if name.decode("utf-8" if flags & 0x800 else "cp437", "replace") != entry.orig_filename:
-        report("G_4.1-1", entry.filename, f"its local header calls it {name!r}", kind="other name")
+    if name.decode("utf-8" if flags & 0x800 else "cp437", "replace") != entry.name:
+        report("G_4.1-1", entry.name, f"its local header calls it {name!r}", kind="other name")
     streamed = flags & 8
     stated = {size, packed} - {0xFFFFFFFF}
     # Some writers leave the checksum to the directory alone, and 0 in its place.
-    if not streamed and (
-        crc not in (0, entry.CRC) or not stated <= {entry.file_size, entry.compress_size}
-    ):
-        report("G_4.1-1", entry.filename, "its local header and the directory say different sizes")
+    if not streamed and (crc not in (0, entry.crc) or not stated <= {entry.size, entry.packed}):
+        report("G_4.1-1", entry.name, "its local header and the directory say different sizes")
 
 
 def sound_chunks(archive: ZipReader, name: str) -> Iterator[bytes]:
     """Yield an entry's bytes; raises Damaged where they stop being those that were written."""
-    claimed, size = archive.size(name), 0
+    entry = archive.find(name)
+    if entry is None:
+        raise Damaged("it is missing")
+    yield from sound_chunks_of(archive, entry)
+
+
+def sound_chunks_of(archive: ZipReader, entry: Entry) -> Iterator[bytes]:
+    """Yield an entry's bytes; raises Damaged where they stop being those that were written."""
+    claimed, size = entry.size, 0
     try:
-        for chunk in archive.chunks(name):
+        for chunk in archive.chunks_of(entry):
             size += len(chunk)
             if size > claimed:
                 raise Damaged(f"it unpacks to more than the {claimed} bytes that it claims")
             yield chunk
     except SiardError as error:
-        raise Damaged(_short(error, archive, name)) from error
+        raise Damaged(_short(error, archive, entry.name)) from error
 
 
 def _short(error: SiardError, archive: ZipReader, name: str) -> str:
@@ -160,25 +188,24 @@ def _short(error: SiardError, archive: ZipReader, name: str) -> str:
     return text.removeprefix(f"{name} is ").removeprefix(f"{name}: ")
 
 
-def check_rest(archive: Archive, seen: set[str]) -> Iterator[str]:
+def check_rest(archive: Archive, seen: Marks) -> Iterator[str]:
     """Read the entries that no other check has read; yield each name before."""
-    seen = seen | archive.damaged
-    for entry in archive.entries:
-        name = entry.filename
-        if name in seen or entry.compress_type not in (0, 8) or entry.flag_bits & _ENCRYPTED:
+    for entry in archive.whole.directory.entries(but=seen):
+        name = entry.name
+        if name in archive.damaged or entry.method not in (0, 8) or entry.flags & _ENCRYPTED:
             continue
         yield name
-        if entry.file_size > _MANY and entry.file_size > _RATIO * max(entry.compress_size, 1):
+        if entry.size > _MANY and entry.size > _RATIO * max(entry.packed, 1):
             archive.report(
                 "G_4.1-1", name,
-                f"it claims to unpack {entry.compress_size} bytes to {entry.file_size}, which "
+                f"it claims to unpack {entry.packed} bytes to {entry.size}, which "
                 "looks like an attack; it was not read",
-                Severity.ERROR if entry.file_size > 1 << 40 else Severity.WARNING,
+                Severity.ERROR if entry.size > 1 << 40 else Severity.WARNING,
                 kind="bomb",
             )  # fmt: skip
             continue
         try:
-            for _ in sound_chunks(archive.whole, name):
+            for _ in sound_chunks_of(archive.whole, entry):
                 pass
         except Damaged as error:
             archive.report("G_4.1-1", name, f"it is damaged: {error}", kind="damaged")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 
 from muniment.findings import Severity
-from muniment.siard.rules.archive import Archive
+from muniment.siard.rules.archive import Archive, Marks
 from muniment.siard.rules.registry import Rule
 
 __all__ = ["RULES", "check_folders", "check_header", "check_table_folders", "surplus"]
@@ -67,8 +66,7 @@ def check_folders(archive: Archive) -> None:
             "everything lies in this folder instead of at the top of the archive",
         )  # fmt: skip
     tops = set()
-    for entry in archive.entries:
-        name = entry.filename
+    for name in archive.whole.names():
         if not name.startswith(archive.root):
             report("P_4.2-1", name, "it lies outside the folders of the archive", kind="outside")
             continue
@@ -159,14 +157,15 @@ def check_table_folders(archive: Archive) -> None:
         report("P_4.2-3", name, message)
 
 
-def surplus(archive: Archive, used: Container[str]) -> None:
+def surplus(archive: Archive, used: Marks) -> None:
     """P_4.2-3, once the rows are known: files in large-object folders that no cell refers to."""
     folders = {f"content/{each.schema.folder}/{each.table.folder}" for each in archive.tables}
-    for name in archive.names():
-        parts = name.split("/")
-        if len(parts) < 5 or not parts[-1] or "/".join(parts[:3]) not in folders:
+    for entry in archive.whole.directory.entries(but=used):
+        if not entry.name.startswith(archive.root):
             continue
-        if name not in used:
+        name = entry.name[len(archive.root) :]
+        parts = name.split("/")
+        if len(parts) > 4 and parts[-1] and "/".join(parts[:3]) in folders:
             archive.report(
                 "P_4.2-3", name, "no cell refers to this file", Severity.WARNING, kind="surplus"
             )

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from muniment.normal import FORMS
 from muniment.siard.cells import unescape_cells
+from muniment.siard.rules.sharing import SharedStore
 from muniment.sql.batch import CELL
 from muniment.sql.model import Database, ForeignKey, Leaf, Schema, Shape, Table, UniqueKey
 from muniment.sql.types import Kind
@@ -216,6 +217,7 @@ class KeyStore:
         ):  # fmt: skip
             self._db.execute(f"SET {setting} = '{value}'")
         self._tables: dict[tuple[str, str], tuple[str, dict[str, str]]] = {}
+        self.objects, self.links = SharedStore(self._db, "objects"), SharedStore(self._db, "links")
 
     def close(self) -> None:
         self._db.close()

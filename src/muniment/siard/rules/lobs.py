@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Any
 
 import filetype
 
 from muniment.errors import LobError, SiardError
 from muniment.siard.lobs.folders import ZipPiece
-from muniment.siard.lobs.location import parse_location, reference_of
+from muniment.siard.lobs.location import location_of
 from muniment.siard.lobs.resolving import Found, Resolver
 from muniment.siard.lobs.verifying import Measure
 from muniment.siard.rules.general import uri_faults
@@ -20,6 +21,8 @@ __all__ = ["LobChecks"]
 
 _MANY = 1 << 30
 _START = 8192  # bytes that tell what kind of file it is
+_SMALL = 1 << 16  # bytes that are read at once
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]*+")
 _RATIO = 4  # bytes per character at most
 
 
@@ -35,7 +38,13 @@ class LobChecks:
         report.looked_at |= {"T_6.2-1", "T_6.4-5", "G_3.4-1", "G_3.4-2"}
         report.lobs += 1
         file = cell.get("file", "")
-        for rule, message, severity in uri_faults(file):
+        if link := cell.get("dlurlpathonly"):
+            report.links.add(link, path[0], row)
+            if not file:
+                message = f"there is no file for the link {link!r}"
+                report.add("T_6.4-5", column, row, message, kind="no file", severity="warning")
+                return
+        for rule, message, severity in () if _PLAIN.fullmatch(file) else uri_faults(file):
             weight = str(severity) if severity else None
             report.add(rule, column, row, message, kind=f"uri {weight}", severity=weight)
         if (cell.text or "").strip():
@@ -46,9 +55,8 @@ class LobChecks:
         if not (cell.get("digest") or cell.get("messageDigest")):
             message = "no digest beside the file"
             report.add("T_6.4-5", column, row, message, kind="digest", severity="note")
-        reference = reference_of(path, cell.attrib)
         try:
-            location = parse_location(reference)
+            location = location_of(path, cell.attrib)
             found = self._resolver().find(self._schema, self._table, location)
         except LobError as error:
             message = f"{error.file!r}: {error.problem}"
@@ -64,7 +72,9 @@ class LobChecks:
             report.add("T_6.2-1", column, row, str(error), kind="lob")
             return
         _note_place(found, location.file, path[0], report)
-        report.used += [piece.entry for piece in found.pieces if isinstance(piece, ZipPiece)]
+        entries = [p.entry for p in found.pieces if found.inside and isinstance(p, ZipPiece)]
+        report.used += [entry.number for entry in entries]
+        report.objects.add(entries[0] if entries else found.pieces[0].name, path[0], row)
         self._measure(found, location, column, row, report)
 
     def _compare_kind(
@@ -93,8 +103,8 @@ class LobChecks:
         measure = Measure(text, location.digest_type)
         decoder = codecs.getincrementaldecoder("utf-8")() if text else None
         try:
-            for chunk in found.chunks():
-                if not measure.bytes:
+            for chunk in (found.whole(),) if found.size <= _SMALL else found.chunks():
+                if chunk and not measure.bytes:
                     self._compare_kind(chunk, location, column, row, report)
                 measure.update(chunk)
                 decoder = _decoded(decoder, chunk, location.file, column, row, report)

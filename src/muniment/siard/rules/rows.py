@@ -17,6 +17,7 @@ from lxml import etree
 from muniment.siard.cells import UNEXPECTED, unescape_text
 from muniment.siard.rules.keys import KeyColumns
 from muniment.siard.rules.lobs import LobChecks
+from muniment.siard.rules.sharing import Cells
 from muniment.siard.rules.tablexsd import NotASchema, TableSchema
 from muniment.siard.rules.values import fault, proof
 from muniment.sql.model import Array, Leaf, Shape, Table
@@ -57,7 +58,9 @@ class RunReport:
     keys: bytes = b""  # the key columns, as an Arrow stream
     lobs: int = 0
     broken: bool = False  # whether there were rows that could not be read
-    used: list[str] = field(default_factory=list)  # entries that cells refer to
+    used: list[int] = field(default_factory=list)  # entries that cells refer to
+    objects: Cells = field(default_factory=Cells)  # by the file that each cell names
+    links: Cells = field(default_factory=Cells)  # DATALINK cells, by what they link to
     looked_at: set[str] = field(default_factory=set)
     # objects outside, by column: the first one's location, and the segments that they lie in
     outside: dict[int, tuple[str, set[int]]] = field(default_factory=dict)
