@@ -24,6 +24,7 @@ from muniment.names import assertions, binding, minting, resolution
 from muniment.names.heads import Heads
 from muniment.names.index import Index
 from muniment.names.journal import FIRST, Journal, Mark, State, utc_now
+from muniment.names.queue import Queue
 from muniment.names.records import RULES, apply
 from muniment.names.values import Assertion, Binding, Block, NewBinding, Resolution, Series
 
@@ -47,6 +48,7 @@ class Names:
         self._local = threading.local()
         self.journal = Journal(path, self._known)
         self.heads = Heads(folder / "heads")
+        self.queue = Queue(folder / "names.queue")
         self._rules_of: tuple[bytes, int] | None = None
         self._rules_lock = threading.Lock()
 
@@ -73,6 +75,7 @@ class Names:
         if (index := getattr(self._local, "index", None)) is not None:
             index.close()
             del self._local.index
+        self.queue.close()
         self.heads.close()
         self.journal.close()
 
