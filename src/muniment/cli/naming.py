@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,12 +17,13 @@ from muniment.cli.terminal import safe
 from muniment.errors import IdentifierError, NotFound, UsageError
 
 if TYPE_CHECKING:
+    from muniment.identifiers.fragments import Scheme
     from muniment.identifiers.problems import Problem
     from muniment.names import Binding, Names
 
 __all__ = [
-    "NamesGroup", "by_option", "names_option", "open_names", "print_problems", "problems_json",
-    "profile_option", "series_of", "texts_of",
+    "NamesGroup", "by_option", "known_schemes", "names_option", "open_names", "print_problems",
+    "problems_json", "profile_option", "series_of", "texts_of",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,6 +81,17 @@ def open_names(folder: Path) -> Names:
     if (folder.parent / "store.json").is_file():
         names.fetch = partial(_from_store, folder.parent)
     return names
+
+
+def known_schemes(folder: Path) -> Mapping[str, Scheme]:
+    """Return the fragment schemes of a book of names, or those of the draft if there is none."""
+    from muniment.identifiers.fragments import SCHEMES
+
+    inside = folder / "names" if (folder / "store.json").is_file() else folder
+    if not (inside / "names.jsonl").is_file():
+        return SCHEMES
+    with open_names(folder) as names:
+        return names.schemes
 
 
 def _from_store(folder: Path, binding: Binding) -> Path:

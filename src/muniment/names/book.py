@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +20,8 @@ from muniment.files import refuse_existing
 from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
 from muniment.identifiers.countries import COUNTRIES
 from muniment.identifiers.formats import TOKENS
+from muniment.identifiers.fragments import SCHEMES, Scheme
+from muniment.identifiers.registered import registered_scheme
 from muniment.names import assertions, binding, minting, resolution
 from muniment.names.heads import Heads
 from muniment.names.index import Index
@@ -129,7 +131,7 @@ class Names:
 
     def read(self, name: Pdi | str, profile: Profile = Profile.READ) -> Pdi:
         """Return a name as a value."""
-        return name if isinstance(name, Pdi) else parse_pdi(name, profile)
+        return name if isinstance(name, Pdi) else parse_pdi(name, profile, self.schemes)
 
     # The rules: root, series, mandates, intervals, tokens
 
@@ -185,6 +187,11 @@ class Names:
             "title": series.title,
         }
         self.write([{"kind": "series", **record, "state": state, "reason": reason, "by": by}])
+
+    @property
+    def schemes(self) -> Mapping[str, Scheme]:
+        """The fragment schemes that are known here: those of the draft, and registered ones."""
+        return self.rules().schemes
 
     def give_mandate(self, name: str, agent: str, document: str, by: str) -> None:
         """Record that somebody else may mint in a series on behalf of its steward."""
@@ -264,6 +271,10 @@ class Names:
         """Yield the names that a pattern stands for, in the order of days and serials."""
         return resolution.listing(self, self.read(pattern, Profile.QUERY), after)
 
+    def find_archive(self, digest: bytes) -> Pdi | None:
+        """Return the name of a SIARD archive by the SHA-256 of its octets, if it has one."""
+        return resolution.find_archive(self, digest)
+
     def find_foreign(self, kind: str, value: str) -> list[Pdi]:
         """Return the names that hold a foreign identifier."""
         return resolution.find_foreign(self, kind, value)
@@ -302,6 +313,7 @@ class _Rules:
         self.root = "example"
         self.series: dict[str, Series] = {}
         self.tokens: dict[str, str] = dict(TOKENS)
+        self.schemes: dict[str, Scheme] = dict(SCHEMES)
 
     @classmethod
     def read(cls, index: Index) -> _Rules:
@@ -316,6 +328,8 @@ class _Rules:
             self.root = record["root"]
         elif kind == "token":
             self.tokens.setdefault(record["subject"], record["media"])
+        elif kind == "scheme":
+            self.schemes[record["subject"]] = registered_scheme(record["subject"], record["body"])
         elif kind == "series":
             name = record["series"]
             old = self.series.get(name) or Series(name, record["steward"])
@@ -332,7 +346,7 @@ class _Rules:
             self.series[old.name] = new
 
 
-_READING_ORDER = ["book", "token", "series", "mandate", "interval"]
+_READING_ORDER = ["book", "token", "scheme", "series", "mandate", "interval"]
 
 
 def _inherited(name: str, known: dict[str, Series]) -> str:

@@ -18,9 +18,8 @@ from muniment.names.index import Index, index_id
 __all__ = ["RULES", "apply"]
 
 Record = dict[str, Any]
-RULES = frozenset(
-    {"book", "series", "mandate", "interval", "token"}
-)  # these change what is allowed
+# These change what is allowed.
+RULES = frozenset({"book", "series", "mandate", "interval", "token", "scheme"})
 
 
 def apply(db: apsw.Connection, index: Index, line: int, record: Record) -> None:
