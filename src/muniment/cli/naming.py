@@ -95,17 +95,18 @@ def known_schemes(folder: Path) -> Mapping[str, Scheme]:
 
 
 def _from_store(folder: Path, binding: Binding) -> Path:
-    """Write the octets of a binding into a temporary file, which ends with the command."""
+    """Return where the octets of a binding lie: an archive in place, anything else as a copy."""
     from muniment.repository import Store
 
+    context = click.get_current_context()
+    store = Store(folder)
+    context.call_on_close(store.close)
+    if binding.pdi.format == "siard":
+        return store.siard(binding.location)
     scratch = tempfile.TemporaryDirectory(prefix="muniment-")
-    click.get_current_context().call_on_close(scratch.cleanup)
+    context.call_on_close(scratch.cleanup)
     path = Path(scratch.name) / "document"
-    with (
-        Store(folder) as store,
-        store.open_stream(binding.location) as stream,
-        path.open("wb") as copy,
-    ):
+    with store.open_stream(binding.location) as stream, path.open("wb") as copy:
         shutil.copyfileobj(stream, copy, 1 << 20)
     return path
 
