@@ -18,7 +18,7 @@ __all__ = ["Rate", "batch_mint", "look_up", "parse", "single_mints"]
 _SERIES = "db.example.ch"
 _NAMES = 300_000
 _BLOCK, _BLOCKS = 10_000, 50
-_MINTS = 6_000
+_MINTS = 24_000
 _ASKED = 200_000
 
 Rate = float

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from types import MappingProxyType
+from typing import BinaryIO, Protocol
 
 from muniment.errors import UsageError
 
-__all__ = ["Inside", "new_file", "refuse_existing", "refuse_losses", "settle"]
+__all__ = [
+    "Beside", "Inside", "chunks_of", "new_file", "refuse_existing", "refuse_losses", "settle",
+]  # fmt: skip
 
 
 def refuse_existing(path: Path) -> None:
@@ -74,21 +77,66 @@ def settle(partial: Path, path: Path) -> None:
         os.close(folder)
 
 
+class Beside(Protocol):
+    """A file that was kept together with another one, wherever its bytes lie now."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    def chunks(self) -> Iterator[bytes]: ...
+    def path(self) -> Path: ...
+
+
 class Inside(type(Path())):  # type: ignore[misc]  # the class of paths on this system
-    """A file that lies inside another one, from a byte on: a path that leads to the outer file."""
+    """A file that lies inside another one, from a byte on: a path that leads to the outer file.
+
+    ``beside`` are the files that lay around it, by their paths from its folder; what lies around
+    the outer file has nothing to do with it.
+    """
 
     start = 0
     size: int | None = None
     label = ""
+    beside: Mapping[str, Beside] = MappingProxyType({})
 
     @classmethod
-    def of(cls, outer: Path, start: int, size: int, label: str) -> Inside:
+    def of(
+        cls,
+        outer: Path,
+        start: int,
+        size: int,
+        label: str,
+        beside: Mapping[str, Beside] | None = None,
+    ) -> Inside:
         """Name ``size`` bytes of a file, from ``start`` on."""
         made = cls(outer)
         made.start, made.size, made.label = start, size, label
+        made.beside = beside or {}
         return made
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Inside):
+            return self._identity() == other._identity()
+        return self.size is None and super().__eq__(other) is True
+
+    def __hash__(self) -> int:
+        return super().__hash__() if self.size is None else hash(self._identity())
+
+    def _identity(self) -> tuple[str, int, int | None]:
+        return str(self), self.start, self.size
 
     def __reduce__(self) -> tuple[object, ...]:
         if self.size is None:
             return Path, (str(self),)
-        return Inside.of, (Path(str(self)), self.start, self.size, self.label)
+        return Inside.of, (Path(str(self)), self.start, self.size, self.label, dict(self.beside))
+
+
+def chunks_of(path: Path, size: int = 1 << 20) -> Iterator[bytes]:
+    """Yield the bytes of a file, also of one that lies inside another."""
+    start, left = (path.start, path.size) if isinstance(path, Inside) else (0, None)
+    with path.open("rb") as stream:
+        stream.seek(start)
+        while chunk := stream.read(size if left is None else min(size, left)):
+            yield chunk
+            left = None if left is None else left - len(chunk)

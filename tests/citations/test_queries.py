@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import apsw
@@ -12,6 +13,9 @@ from muniment.citations import cite_query, open_document, prove
 from muniment.errors import DigestMismatch, NotFound, QueryError
 from muniment.identifiers import parse_pdi
 from muniment.names import Names
+from muniment.repository import Session, Store
+from muniment.repository.ingest import submit_file
+from muniment.siard import open_siard
 
 SERIES = "queries.example.ch"
 
@@ -109,3 +113,47 @@ def test_only_queries_are_cited(names: Names, archive: Path) -> None:
     pdi = names.mint(SERIES)[0]
     with pytest.raises(NotFound):
         prove(names, pdi)
+
+
+def test_the_content_of_large_objects_is_in_the_digest(names: Names, tmp_path: Path) -> None:
+    """Two archives that differ in one octet of a BLOB and in the end of a long text."""
+    paths = []
+    for number, octets in enumerate((b"\x00" * 9000, b"\x00" * 8999 + b"\x01")):
+        db = apsw.Connection(str(tmp_path / f"{number}.db"))
+        db.execute("CREATE TABLE doc (id INTEGER PRIMARY KEY, photo BLOB, story TEXT)")
+        story = "x" * (1 << 20) + f" the end {number}"
+        db.execute("INSERT INTO doc VALUES (1, ?, ?), (2, NULL, NULL)", (octets, story))
+        db.close()
+        paths.append(tmp_path / f"{number}.siard")
+        transfer.archive(f"sqlite:///{tmp_path / f'{number}.db'}", paths[-1])
+    for column in ("photo", "story"):
+        cited = cite_query(names, SERIES, f"SELECT id, {column} FROM doc", {"d": paths[0]}, "")
+        assert cited.rows == 2 and prove(names, cited.pdi).same
+        found = prove(names, cited.pdi, {"d": paths[1]})
+        assert found.differences == ("the same number of rows, with other values",)
+    plain = cite_query(names, SERIES, "SELECT id, photo.size AS n FROM doc", {"d": paths[0]}, "")
+    assert prove(names, plain.pdi, {"d": paths[1]}).same
+
+
+def test_the_result_holds_the_octets_of_large_objects(names: Names, archive: Path) -> None:
+    cited = cite(names, "SELECT sku, photo FROM item WHERE photo IS NOT NULL", archive)
+    result = open_document(names, cited.pdi._replace(format="siard"))
+    with open_siard(result) as source:
+        _, table = next(source.describe().tables())
+        assert str(table.columns[1].type) == "BLOB"
+    again = cite_query(
+        names, SERIES, "SELECT md5(content(photo)) AS m FROM result", {"r": result}, ""
+    )
+    digests = open_document(names, again.pdi._replace(format="csv")).read_text()
+    assert hashlib.md5(b"\x00\xff" * 5000).hexdigest() in digests
+
+
+def test_an_archive_that_a_store_holds_keeps_its_name(archive: Path, tmp_path: Path) -> None:
+    with Store.create(tmp_path / "store") as store:
+        with Session(store) as session:
+            session.add(submit_file(archive).sources)
+        (added,) = session.acknowledged
+        cited = cite_query(
+            store.names, store.settings.series, "SELECT 1 AS n FROM sale", {"shop": archive}, ""
+        )
+        assert cited.sources["shop"] == added.pdi

@@ -60,18 +60,22 @@ def test_killed_writers_lose_nothing_that_they_were_told(tmp_path: Path) -> None
     minted: list[str] = []
     bound: list[str] = []
     for _ in range(4):
-        writers = [start(folder, 100_000) for _ in range(3)]
+        writers = [start(folder, 100_000) for _ in range(5)]
         first = [writer.stdout.readline() for writer in writers if writer.stdout]
         time.sleep(0.3 + chance.random() / 2)
         for writer in writers:
             writer.send_signal(signal.SIGKILL)
         for begun, writer in zip(first, writers, strict=True):
-            output, _ = writer.communicate(timeout=60)
+            assert writer.stdout is not None and writer.stderr is not None
+            output = writer.stdout.read()  # the rest of what readline read into its buffer, too
+            writer.stdout.close()
+            writer.stderr.close()
+            writer.wait(timeout=60)
             for line in (begun + output).splitlines(keepends=True):
                 if line.endswith("\n"):
                     kind, name = line.split()
                     (minted if kind == "minted" else bound).append(name)
-    assert len(minted) >= 12  # each writer was told of one at least
+    assert len(minted) >= 20  # each writer was told of one at least
     assert len(set(minted)) == len(minted)
     with Names.open(folder) as names:
         names.check()

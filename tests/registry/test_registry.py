@@ -235,6 +235,72 @@ def test_series_and_schemes_go_the_same_way(empty: Registry) -> None:
     assert "E_SCHEME_TAKEN" in [finding.code for finding in empty.review("scheme", "char")]
 
 
+VOXEL = {
+    "title": "Boxes",
+    "description": "A box in a three-dimensional image, half-open",
+    "media_types": ["model/", "image/"],
+    "positions": 'box = corner "," corner\ncorner = "(" 1*DIGIT 2("," 1*DIGIT) ")" / "(" mark ")"\n'
+    "mark = 1*ALPHA",
+    "examples": {
+        "valid": ["voxel=(0,0,0),(5,5,5)", "voxel=(0,0,0),(End)"],
+        "invalid": ["voxel=(0,0)", "rect=(0,0,0),(5,5,5)", "voxel=(0,0,0),(5,5,5)#"],
+    },
+}
+PART = "pdi://db.admin.ch/2025/11/15/1.png.1#Voxel=(0,0,0),(END)"
+
+
+def test_a_registered_scheme_reaches_the_parser(empty: Registry) -> None:
+    names = empty.names
+    with pytest.raises(IdentifierError, match="not registered"):
+        names.read(PART)
+    empty.propose("scheme", "voxel", "Museum", VOXEL)
+    assert empty.review("scheme", "voxel") == []
+    empty.decide("scheme", "voxel", "registrar", True, "")
+    assert str(names.read(PART)).endswith("#voxel=(0,0,0),(end)")
+    assert names.say(PART, "title", "A box", "me").subject.endswith("#voxel=(0,0,0),(end)")
+    (said,) = names.assertions(PART.lower(), inherited=True)
+    assert said.value == "A box"
+    for wrong in (PART[:-5] + "(7)", PART.replace(".png.", ".text.")):
+        with pytest.raises(IdentifierError):
+            names.read(wrong)
+    with Names.open(names.folder) as again:
+        assert "voxel" in again.schemes
+    assert "voxel" in {each["name"] for each in registry_json(empty)["fragment_schemes"]}
+
+
+def test_a_revised_scheme_keeps_its_positions(empty: Registry) -> None:
+    empty.propose("scheme", "voxel", "Museum", VOXEL)
+    empty.decide("scheme", "voxel", "registrar", True, "")
+    narrow = {"positions": 'box = "(" 1*DIGIT ")"', "examples": {"valid": ["voxel=(1)"]}}
+    empty.propose("scheme", "voxel", "Museum", {**VOXEL, **narrow})
+    with pytest.raises(NameRefused, match="stay valid"):
+        empty.decide("scheme", "voxel", "registrar", True, "", waiver="we want it")
+    exact = {**VOXEL, "case_sensitive": True}
+    empty.propose("scheme", "voxel", "Museum", exact)
+    empty.decide("scheme", "voxel", "registrar", True, "")
+    assert str(empty.names.read(PART)).endswith("#voxel=(0,0,0),(END)")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"positions": "box = box"}, "E_SYNTAX_ABNF"),
+        ({"positions": "= ="}, "E_SYNTAX_ABNF"),
+        ({"positions": 'box = "x"'}, "E_EXAMPLE_INVALID"),
+        ({"media_types": "image/"}, "E_SECTION"),
+        ({"examples": ["voxel=(1)"]}, "E_SECTION"),
+        ({"examples": {"valid": []}}, "E_SECTION"),
+        ({"examples": {"valid": ["voxel=(0,0,0),(5,5,5)"], "invalid": ["voxel=(0,0,0),(5,5,5)"]}},
+         "E_EXAMPLE_VALID"),
+    ],
+)  # fmt: skip
+def test_a_bad_scheme_is_refused(empty: Registry, change: dict[str, Any], code: str) -> None:
+    empty.propose("scheme", "voxel", "Museum", {**VOXEL, **change})
+    assert code in [finding.code for finding in empty.review("scheme", "voxel")]
+    with pytest.raises(NameRefused):
+        empty.decide("scheme", "voxel", "registrar", True, "")
+
+
 def test_the_registry_is_exported(registry: Registry) -> None:
     data = registry_json(registry)
     assert data["root"] == "ogf"

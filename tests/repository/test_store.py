@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import shutil
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,14 +19,19 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from muniment.arc import FORMATS, read_arc_file
-from muniment.errors import NotFound, StoreError, UsageError
+from muniment.errors import LobError, NotFound, StoreError, UsageError
 from muniment.objects import Datastream, DigitalObject, didl_document, mets_document, read_object
+from muniment.query import open_archives
 from muniment.repository import Session, Settings, Source, Store
+from muniment.repository.ingest import submit_file
 from muniment.repository.reindex import reindex
 from muniment.repository.signatures import Signer, new_key
 from muniment.repository.verify import verify
+from muniment.siard import open_siard
+from muniment.siard.lobs.layout import Limits
+from muniment.siard.lobs.storing import External
 from muniment.tape import Tape
-from muniment.transfer import archive
+from muniment.transfer import ArchiveOptions, archive
 
 
 def everything(store: Store) -> list[object]:
@@ -211,9 +218,6 @@ def test_a_siard_archive_is_read_in_place(form: str, shop: Path, tmp_path: Path)
 
 
 def _read_in_place(store: Store, shop: Path, tmp_path: Path) -> None:
-    from muniment.repository.ingest import submit_file
-    from muniment.siard import open_siard
-
     path = tmp_path / "shop.siard"
     archive(f"sqlite:///{shop}", path)
     submission = submit_file(path)
@@ -241,8 +245,6 @@ def _read_in_place(store: Store, shop: Path, tmp_path: Path) -> None:
 def test_external_folders_of_samples_come_along(
     samples: Path, store: Store, tmp_path: Path
 ) -> None:
-    from muniment.repository.ingest import submit_file
-
     folder = samples / "siard" / "ext" / "siardapi-sql2008"
     submission = submit_file(folder / "sql2008_2_1.siard")
     assert len(submission.sources) > 1
@@ -251,6 +253,73 @@ def test_external_folders_of_samples_come_along(
     for made in store.extract(store.find("urn:ext"), tmp_path / "out"):
         original = folder / made.relative_to(tmp_path / "out")
         assert made.read_bytes() == original.read_bytes()
+
+
+def _objects(path: Path) -> dict[str, bytes]:
+    """All large objects of an archive."""
+    found = {}
+    with open_siard(path) as source:
+        for schema, table in source.describe().tables():
+            for part in source.parts(schema, table):
+                for batch in source.batches(schema, table, part):
+                    for reference in re.findall(rb"\xf9([^\xfa-\xff]+)", batch.data):
+                        with source.open_lob(schema, table, reference) as stream:
+                            found[reference.decode()] = stream.read()
+    return found
+
+
+@pytest.mark.parametrize("form", ["warc", "warc.gz"])
+@pytest.mark.parametrize(
+    "external",
+    [
+        External(),
+        External(zipped=True, limits=Limits(2)),
+        External(layout="eark-2.0", limits=Limits(2, 3000)),
+        External(limits=Limits(1), places={".*/seg_1": "ELSEWHERE"}),
+    ],
+)
+def test_large_objects_outside_are_read_in_place(
+    form: str, external: External, shop: Path, tmp_path: Path
+) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    elsewhere.mkdir()
+    places = {name: elsewhere.as_uri() for name in external.places}
+    options = ArchiveOptions(
+        lobs="external", lob_threshold=0, external=replace(external, places=places)
+    )
+    path = home / "my shop.siard"
+    archive(f"sqlite:///{shop}", path, options=options)
+    submission = submit_file(path, [elsewhere] if places else [])
+    with Store.create(tmp_path / "s", format=form) as store:
+        with Session(store) as session:
+            session.add(submission.sources, contents=["urn:shop"])
+        (added,) = session.acknowledged
+        shutil.rmtree(home)
+        shutil.rmtree(elsewhere)
+        stored = pickle.loads(pickle.dumps(store.siard("urn:shop")))
+        objects = _objects(stored)
+        assert b"\x00\xff" * 5000 in objects.values() and len(objects) > 3
+        with open_archives({"shop": stored}) as session_:
+            sql = "SELECT md5(content(photo)) AS md5 FROM item WHERE sku = 'SKU-3'"
+            (batch,) = session_.execute(sql).batches
+        assert batch["md5"].to_pylist() == [hashlib.md5(b"\x00\xff" * 5000).hexdigest()]
+        assert _objects(store.siard(added.pdi)) == objects
+
+
+def test_an_archive_in_a_store_does_not_reach_around_itself(shop: Path, tmp_path: Path) -> None:
+    path = tmp_path / "home" / "shop.siard"
+    path.parent.mkdir()
+    options = ArchiveOptions(lobs="external", lob_threshold=0)
+    archive(f"sqlite:///{shop}", path, options=options)
+    with Store.create(tmp_path / "s") as store:
+        with Session(store) as session:
+            session.add(submit_file(path).sources[:1], contents=["urn:shop"])
+        # The same folder beside the store's own files is none of its business.
+        for folder in path.parent.glob("*_lobs"):
+            shutil.copytree(folder, store.places[0].root / folder.name)
+        with pytest.raises(LobError, match="neither inside the archive nor in its folder"):
+            _objects(store.siard("urn:shop"))
 
 
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "a//b", "."])

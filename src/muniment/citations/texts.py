@@ -6,7 +6,7 @@ from pathlib import Path
 
 from muniment.errors import NotFound, UsageError
 from muniment.fragments import extract
-from muniment.identifiers import Pdi, Profile, parse_pdi
+from muniment.identifiers import Pdi, Profile
 from muniment.identifiers.database_parts import parse_place
 from muniment.names import Names
 from muniment.names.content import digest_file, keep, open_kept
@@ -25,22 +25,21 @@ def open_document(names: Names, pdi: Pdi) -> Path:
 
 def name_archive(names: Names, series: str, path: Path, by: str) -> Pdi:
     """Return the name of an archive, a new one if its octets have none yet."""
-    digest = digest_file(path).hex()
-    for known in names.assertions_with("sha256", digest):
-        return parse_pdi(known.subject)
+    known = names.find_archive(digest_file(path))
+    if known is not None:
+        return known
     with open_siard(path) as source:
         title = source.describe().dbname
     pdi = names.mint(series, format="siard", by="")[0]
     kept, length, location = keep(names, path)
     names.bind(pdi, kept, length, location, by=by)
     names.say(str(pdi), "title", title, by or "muniment")
-    names.say(str(pdi), "sha256", kept.hex(), by or "muniment")
     return pdi
 
 
 def cite_part(names: Names, text: str) -> tuple[Pdi, str]:
     """Return a citation of a document or a part of one, after checking that the part is there."""
-    pdi = parse_pdi(text, Profile.CITE)
+    pdi = names.read(text, Profile.CITE)
     if pdi.citation is not None:
         raise UsageError(f"{pdi} is a citation already; check it with: muniment pdi check")
     found = names.resolve(pdi)

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,12 +17,13 @@ from muniment.cli.terminal import safe
 from muniment.errors import IdentifierError, NotFound, UsageError
 
 if TYPE_CHECKING:
+    from muniment.identifiers.fragments import Scheme
     from muniment.identifiers.problems import Problem
     from muniment.names import Binding, Names
 
 __all__ = [
-    "NamesGroup", "by_option", "names_option", "open_names", "print_problems", "problems_json",
-    "profile_option", "series_of", "texts_of",
+    "NamesGroup", "by_option", "known_schemes", "names_option", "open_names", "print_problems",
+    "problems_json", "profile_option", "series_of", "texts_of",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,18 +83,30 @@ def open_names(folder: Path) -> Names:
     return names
 
 
+def known_schemes(folder: Path) -> Mapping[str, Scheme]:
+    """Return the fragment schemes of a book of names, or those of the draft if there is none."""
+    from muniment.identifiers.fragments import SCHEMES
+
+    inside = folder / "names" if (folder / "store.json").is_file() else folder
+    if not (inside / "names.jsonl").is_file():
+        return SCHEMES
+    with open_names(folder) as names:
+        return names.schemes
+
+
 def _from_store(folder: Path, binding: Binding) -> Path:
-    """Write the octets of a binding into a temporary file, which ends with the command."""
+    """Return where the octets of a binding lie: an archive in place, anything else as a copy."""
     from muniment.repository import Store
 
+    context = click.get_current_context()
+    store = Store(folder)
+    context.call_on_close(store.close)
+    if binding.pdi.format == "siard":
+        return store.siard(binding.location)
     scratch = tempfile.TemporaryDirectory(prefix="muniment-")
-    click.get_current_context().call_on_close(scratch.cleanup)
+    context.call_on_close(scratch.cleanup)
     path = Path(scratch.name) / "document"
-    with (
-        Store(folder) as store,
-        store.open_stream(binding.location) as stream,
-        path.open("wb") as copy,
-    ):
+    with store.open_stream(binding.location) as stream, path.open("wb") as copy:
         shutil.copyfileobj(stream, copy, 1 << 20)
     return path
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from muniment.cli.naming import (
     NamesGroup,
+    known_schemes,
+    names_option,
     print_problems,
     problems_json,
     profile_option,
@@ -31,17 +34,21 @@ def pdi() -> None:
 @pdi.command(epilog=examples("muniment pdi parse 'pdi://a.ch/2025/11/15/1.text.1#37,51'"))
 @click.argument("texts", nargs=-1, required=True, metavar="PDI...")
 @profile_option
+@names_option
 @json_option
 @click.pass_context
-def parse(ctx: click.Context, texts: tuple[str, ...], profile: str, as_json: bool) -> None:
+def parse(
+    ctx: click.Context, texts: tuple[str, ...], profile: str, folder: Path, as_json: bool
+) -> None:
     """Show the parts of PDIs, or what is wrong with them. - reads lines from stdin."""
     from muniment.cli.report import print_json
     from muniment.identifiers import Profile, diagnose
 
     good = True
     results = []
+    schemes = known_schemes(folder)
     for text in texts_of(texts):
-        found = diagnose(text, Profile(profile))
+        found = diagnose(text, Profile(profile), schemes)
         good = good and found.pdi is not None
         if as_json:
             results.append(_diagnosis_json(found))
@@ -116,6 +123,7 @@ def _diagnosis_json(found: Any) -> dict[str, Any]:
 @click.option("--functional", is_flag=True, help="With all defaults filled in.")
 @click.option("--urn", "root", metavar="ROOT", help="As urn:ROOT:pdi:…")
 @profile_option
+@names_option
 @json_option
 @click.pass_context
 def canonical(
@@ -124,6 +132,7 @@ def canonical(
     functional: bool,
     root: str | None,
     profile: str,
+    folder: Path,
     as_json: bool,
 ) -> None:
     """Print the canonical form of PDIs. - reads lines from stdin."""
@@ -133,8 +142,9 @@ def canonical(
 
     good = True
     results = []
+    schemes = known_schemes(folder)
     for text in texts_of(texts):
-        found = diagnose(text, Profile(profile))
+        found = diagnose(text, Profile(profile), schemes)
         shown = None
         if found.pdi is not None:
             shown = found.pdi.functional_key if functional else str(found.pdi)
@@ -159,16 +169,24 @@ def canonical(
     "--functional", is_flag=True, help="Compare what they mean, not how they are written."
 )
 @profile_option
+@names_option
 @json_option
 @click.pass_context
 def same(
-    ctx: click.Context, one: str, other: str, functional: bool, profile: str, as_json: bool
+    ctx: click.Context,
+    one: str,
+    other: str,
+    functional: bool,
+    profile: str,
+    folder: Path,
+    as_json: bool,
 ) -> None:
     """Say whether two PDIs are the same (exit 0) or not (exit 1)."""
     from muniment.cli.report import print_json
     from muniment.identifiers import Profile, parse_pdi
 
-    a, b = (parse_pdi(text, Profile(profile)) for text in texts_of((one, other)))
+    schemes = known_schemes(folder)
+    a, b = (parse_pdi(text, Profile(profile), schemes) for text in texts_of((one, other)))
     lexical, meaning = a == b, a.functional_key == b.functional_key
     if as_json:
         print_json({"lexical": lexical, "functional": meaning})

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from itertools import islice, starmap
@@ -23,6 +23,7 @@ from muniment.identifiers.fragments import (
     SCHEMES,
     Fragment,
     Position,
+    Scheme,
     check_fragment,
     parse_fragment,
     parse_position,
@@ -55,18 +56,24 @@ class Diagnosis:
     problems: tuple[Problem, ...] = ()
 
 
-def parse_pdi(text: str, profile: Profile = Profile.READ) -> Pdi:
+def parse_pdi(
+    text: str, profile: Profile = Profile.READ, schemes: Mapping[str, Scheme] = SCHEMES
+) -> Pdi:
     """Return the PDI that a text spells, or raise IdentifierError.
+
+    ``schemes`` are the fragment schemes that are known; a registry may have more.
 
     >>> str(parse_pdi("URN:PDI://OMA.eop.Gov.US/1997/09/01/1.HTML.1"))
     'pdi://oma.eop.gov.us/1997/09/01/1.html.1'
     """
-    return _Reader(text, profile).read()
+    return _Reader(text, profile, schemes).read()
 
 
-def diagnose(text: str, profile: Profile = Profile.READ) -> Diagnosis:
+def diagnose(
+    text: str, profile: Profile = Profile.READ, schemes: Mapping[str, Scheme] = SCHEMES
+) -> Diagnosis:
     """Say whether a text is a PDI and what is odd about it; never raises."""
-    reader = _Reader(text, profile)
+    reader = _Reader(text, profile, schemes)
     try:
         pdi = reader.read()
     except IdentifierError as error:
@@ -141,10 +148,8 @@ class _Reader:
 
     text: str
     profile: Profile
-    problems: Problems
-
-    def __init__(self, text: str, profile: Profile) -> None:
-        self.text, self.profile, self.problems = text, profile, Problems()
+    schemes: Mapping[str, Scheme]
+    problems: Problems = field(default_factory=Problems)
 
     def read(self) -> Pdi:
         if len(self.text) > _LONGEST:
@@ -271,7 +276,7 @@ class _Reader:
 
     def _placed(self, fragment: Fragment, media: str | None, at: int) -> Fragment:
         try:
-            return check_fragment(fragment, media, self._slips)
+            return check_fragment(fragment, media, self._slips, self.schemes)
         except IdentifierError as error:
             raise IdentifierError(error.code, error.message, error.position or at) from None
 

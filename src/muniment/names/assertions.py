@@ -7,11 +7,11 @@ version, format, fragment. The most specific one wins; all are shown (draft 2.5,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from muniment.errors import UsageError
-from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
+from muniment.identifiers import Pdi, parse_pdi, parse_series
 from muniment.identifiers.pdi import WILDCARD
 from muniment.names.values import Assertion
 
@@ -41,7 +41,7 @@ PREDICATES = {
 _OWN = "urn:example:muniment:"
 
 
-def subject_key(subject: str) -> str:
+def subject_key(subject: str, read: Callable[[str], Pdi] = parse_pdi) -> str:
     """Return the key under which statements about a subject are found.
 
     A subject is a PDI of any kind, a pattern of an interval (``pdi://a.ch/1997/*/*/*``), or a
@@ -49,7 +49,7 @@ def subject_key(subject: str) -> str:
     """
     if subject.endswith("/") or ("/" not in subject and ":" not in subject):
         return f"pdi://{parse_series(subject)}/"
-    return parse_pdi(subject, Profile.READ).functional_key
+    return read(subject).functional_key
 
 
 def say(names: Names, subject: str, predicate: str, value: Any, by: str) -> Assertion:
@@ -63,7 +63,8 @@ def say_many(names: Names, statements: Iterable[tuple[str, str, Any]], by: str) 
     for subject, predicate, value in statements:
         if not predicate.strip() or any(c.isspace() for c in predicate):
             raise UsageError(f"{predicate!r} is not a predicate: one word, or a URI")
-        record = {"kind": "assert", "subject": subject_key(subject), "predicate": predicate}
+        key = subject_key(subject, names.read)
+        record = {"kind": "assert", "subject": key, "predicate": predicate}
         records.append({**record, "value": value, "by": by})
     names.write(records)
     at = names.stamp()
@@ -77,7 +78,8 @@ def find(
     index = names.current()
     if subject is None:
         return list(_select(index.db, None, predicate))
-    keys = list(dict.fromkeys(covering(subject))) if inherited else [subject_key(subject)]
+    own = subject_key(subject, names.read)
+    keys = list(dict.fromkeys(covering(own, names.read))) if inherited else [own]
     return [each for key in keys for each in _select(index.db, key, predicate)]
 
 
@@ -101,13 +103,13 @@ def with_value(names: Names, predicate: str, value: Any) -> list[Assertion]:
     return [Assertion(r[0], r[1], json.loads(r[2]), r[3], r[4], r[5]) for r in rows.fetchall()]
 
 
-def covering(subject: str) -> Iterator[str]:
+def covering(subject: str, read: Callable[[str], Pdi] = parse_pdi) -> Iterator[str]:
     """Yield the subjects that cover one, the most general first."""
-    own = subject_key(subject)
+    own = subject_key(subject, read)
     if own.endswith("/"):
         series, pdi = own.removeprefix("pdi://").rstrip("/"), None
     else:
-        pdi = parse_pdi(own)
+        pdi = read(own)
         series = pdi.series
     parts = series.split(".")
     for count in range(len(parts) - 2, -1, -1):

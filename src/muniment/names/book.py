@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -20,10 +20,13 @@ from muniment.files import refuse_existing
 from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
 from muniment.identifiers.countries import COUNTRIES
 from muniment.identifiers.formats import TOKENS
+from muniment.identifiers.fragments import SCHEMES, Scheme
+from muniment.identifiers.registered import registered_scheme
 from muniment.names import assertions, binding, minting, resolution
 from muniment.names.heads import Heads
 from muniment.names.index import Index
 from muniment.names.journal import FIRST, Journal, Mark, State, utc_now
+from muniment.names.queue import Queue
 from muniment.names.records import RULES, apply
 from muniment.names.values import Assertion, Binding, Block, NewBinding, Resolution, Series
 
@@ -49,6 +52,7 @@ class Names:
         self.journal = Journal(path, self._known)
         self.heads = Heads(folder / "heads")
         self._derived: dict[Callable[[Index], Any], tuple[tuple[bytes, int], Any]] = {}
+        self.queue = Queue(folder / "names.queue")
         self._rules_lock = threading.Lock()
 
     @classmethod
@@ -74,6 +78,7 @@ class Names:
         if (index := getattr(self._local, "index", None)) is not None:
             index.close()
             del self._local.index
+        self.queue.close()
         self.heads.close()
         self.journal.close()
 
@@ -133,7 +138,7 @@ class Names:
 
     def read(self, name: Pdi | str, profile: Profile = Profile.READ) -> Pdi:
         """Return a name as a value."""
-        return name if isinstance(name, Pdi) else parse_pdi(name, profile)
+        return name if isinstance(name, Pdi) else parse_pdi(name, profile, self.schemes)
 
     # The rules: root, series, mandates, intervals, tokens
 
@@ -196,6 +201,11 @@ class Names:
             "title": series.title,
         }
         self.write([{"kind": "series", **record, "state": state, "reason": reason, "by": by}])
+
+    @property
+    def schemes(self) -> Mapping[str, Scheme]:
+        """The fragment schemes that are known here: those of the draft, and registered ones."""
+        return self.rules().schemes
 
     def give_mandate(self, name: str, agent: str, document: str, by: str) -> None:
         """Record that somebody else may mint in a series on behalf of its steward."""
@@ -283,6 +293,10 @@ class Names:
         """Yield the names that a pattern stands for, in the order of days and serials."""
         return resolution.listing(self, self.read(pattern, Profile.QUERY), after)
 
+    def find_archive(self, digest: bytes) -> Pdi | None:
+        """Return the name of a SIARD archive by the SHA-256 of its octets, if it has one."""
+        return resolution.find_archive(self, digest)
+
     def find_foreign(self, kind: str, value: str) -> list[Pdi]:
         """Return the names that hold a foreign identifier."""
         return resolution.find_foreign(self, kind, value)
@@ -321,6 +335,7 @@ class _Rules:
         self.root = "example"
         self.series: dict[str, Series] = {}
         self.tokens: dict[str, str] = dict(TOKENS)
+        self.schemes: dict[str, Scheme] = dict(SCHEMES)
 
     @classmethod
     def read(cls, index: Index) -> _Rules:
@@ -335,6 +350,8 @@ class _Rules:
             self.root = record["root"]
         elif kind == "token":
             self.tokens.setdefault(record["subject"], record["media"])
+        elif kind == "scheme":
+            self.schemes[record["subject"]] = registered_scheme(record["subject"], record["body"])
         elif kind == "series":
             name = record["series"]
             old = self.series.get(name) or Series(name, record["steward"])
@@ -351,7 +368,7 @@ class _Rules:
             self.series[old.name] = new
 
 
-_READING_ORDER = ["book", "token", "series", "mandate", "interval"]
+_READING_ORDER = ["book", "token", "scheme", "series", "mandate", "interval"]
 
 
 def _inherited(name: str, known: dict[str, Series]) -> str:

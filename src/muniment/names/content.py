@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from muniment.errors import DigestMismatch, NotFound
-from muniment.files import settle
+from muniment.files import chunks_of, settle
 from muniment.names.book import Names
 from muniment.names.values import Binding
 
 __all__ = ["digest_file", "keep", "open_kept"]
 
-_CHUNK = 1 << 20
-
 
 def digest_file(path: Path) -> bytes:
     """Return the SHA-256 of a file."""
     digest = hashlib.sha256()
-    for chunk in _chunks(path):
+    for chunk in chunks_of(path):
         digest.update(chunk)
     return digest.digest()
 
@@ -33,7 +30,7 @@ def keep(names: Names, path: Path) -> tuple[bytes, int, str]:
     digest, length = hashlib.sha256(), 0
     try:
         with partial.open("xb") as stream:
-            for chunk in _chunks(path):
+            for chunk in chunks_of(path):
                 digest.update(chunk)
                 length += len(chunk)
                 stream.write(chunk)
@@ -63,9 +60,3 @@ def open_kept(names: Names, binding: Binding) -> Path:
     if found != binding.digest:
         raise DigestMismatch(str(path), "SHA-256", binding.digest.hex(), found.hex())
     return path
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            yield chunk

@@ -19,7 +19,7 @@ from muniment.names.journal import Journal, Mark, State
 
 __all__ = ["Index", "index_id"]
 
-_VERSION = 1
+_VERSION = 2
 _LINES = 20_000  # in one transaction
 
 # Serial numbers are kept as numbers and so sort as such; days as YYYYMMDD. A key column without a
@@ -41,6 +41,7 @@ CREATE TABLE binding (
     series INTEGER, day INTEGER, id, version INTEGER, format TEXT,
     digest BLOB, length INTEGER, location TEXT, at TEXT,
     PRIMARY KEY (series, day, id, version, format)) WITHOUT ROWID;
+CREATE INDEX binding_archive ON binding (digest) WHERE format='siard';
 CREATE TABLE location (
     series INTEGER, day INTEGER, id, version INTEGER, format TEXT,
     location TEXT, source TEXT, at TEXT, ended TEXT,

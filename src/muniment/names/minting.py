@@ -6,8 +6,11 @@ day than the last name's, nothing is minted until it has caught up.
 
 from __future__ import annotations
 
+import json
+import struct
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from muniment.errors import IdentifierError, NameRefused, UsageError
 from muniment.identifiers import Pdi, Profile, parse_pdi
@@ -24,26 +27,87 @@ if TYPE_CHECKING:
 __all__ = ["mint", "mint_name", "settle_token"]
 
 _MOST = 10_000_000  # names in one block
+_GIVEN = struct.Struct("<IQ")  # the day and the first serial
 
 
 def mint(names: Names, series: str, count: int, format: str, by: str) -> Block:
     """Give a block of serials."""
     if not 1 <= count <= _MOST:
         raise UsageError(f"between 1 and {_MOST:,} names can be minted at once, not {count}")
+    return _mint_with_others(names, series, count, format, by) or _mint_alone(
+        names, series, count, format, by
+    )
+
+
+def _mint_alone(names: Names, series: str, count: int, format: str, by: str) -> Block:
+    """Give a block of serials in a turn of its own, which may change the rules."""
     with names.turn() as state:
         check_series(names, state, series, by)
         state, token = _token(names, state, format)
-        now = names.clock()
-        head = _head(names, state, series, now)
-        first = head.next
-        if head.named:
-            first = _free(names.current(state), series, head, count)
-        moved = Head(head.day, first + count, head.named)
-        names.heads.write(series, state.generation, moved)
-        record = {"series": series, "day": head.day, "first": first, "count": count}
-        after = names.append(state, [{"kind": "mint", **record, "format": token, "by": by}])
+        block, record = _block(names, state, series, count, token, by)
+        after = names.append(state, [record])
     names.journal.sync(after.end)
-    return Block(series, head.day, first, count, token)
+    return block
+
+
+def _block(
+    names: Names, state: State, series: str, count: int, token: str, by: str
+) -> tuple[Block, dict[str, Any]]:
+    """Move the head of a series on; return the block and the record that says so."""
+    head = _head(names, state, series, names.clock())
+    first = head.next
+    if head.named:
+        first = _free(names.current(state), series, head, count)
+    names.heads.write(series, state.generation, Head(head.day, first + count, head.named))
+    record = {"series": series, "day": head.day, "first": first, "count": count}
+    block = Block(series, head.day, first, count, token)
+    return block, {"kind": "mint", **record, "format": token, "by": by}
+
+
+def _mint_with_others(names: Names, series: str, count: int, format: str, by: str) -> Block | None:
+    """Give a block in one commit with all who mint now; None if it needs a turn of its own."""
+    state = names.journal.state()
+    if state is None:
+        return None
+    check_series(names, state, series, by)
+    token = _known_token(names, state, format)
+    if token is None:
+        return None
+    rules = f"{state.generation.hex()}.{state.epoch}"
+    request = json.dumps([rules, series, token, by, count]).encode()
+    answer = names.queue.ask(request, lambda requests: _mint_for_all(names, requests))
+    if answer is None:
+        return None
+    day, first = _GIVEN.unpack(answer)
+    return Block(series, day, first, count, token)
+
+
+def _mint_for_all(names: Names, requests: Sequence[bytes]) -> list[bytes | None]:
+    """Give to all who ask, those who ask for the same kind of names out of one block."""
+    wishes: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
+    for place, request in enumerate(requests):
+        *kind, count = json.loads(request)
+        wishes.setdefault(tuple(kind), []).append((place, count))
+    answers: list[bytes | None] = [None] * len(requests)
+    with names.turn() as state:
+        records = []
+        present = f"{state.generation.hex()}.{state.epoch}"
+        for (rules, series, token, by), wanted in wishes.items():
+            total = sum(count for _, count in wanted)
+            if rules != present or total > _MOST:
+                continue  # the rules that they read are not those of today
+            try:
+                block, record = _block(names, state, series, total, token, by)
+            except NameRefused:
+                continue  # each is told so in its own turn
+            records.append(record)
+            first = block.first
+            for place, count in wanted:
+                answers[place] = _GIVEN.pack(block.day, first)
+                first += count
+        after = names.append(state, records) if records else state
+    names.journal.sync(after.end)
+    return answers
 
 
 def mint_name(
@@ -106,6 +170,19 @@ def settle_token(names: Names, format: str) -> str:
 
 def _token(names: Names, state: State, format: str) -> tuple[State, str]:
     """Return the token for a token or a media type; a new one is written down."""
+    wanted = format.lower()
+    token = _known_token(names, state, wanted)
+    if token is not None:
+        return state, token
+    token = token_for(wanted, names.rules(state).tokens)
+    if token is None:
+        raise IdentifierError("E_FORMAT", f"{format!r} is not a media type")
+    record = {"kind": "token", "subject": token, "media": wanted.partition(";")[0].strip()}
+    return names.append(state, [record]), token
+
+
+def _known_token(names: Names, state: State, format: str) -> str | None:
+    """Return the token for a token or a media type, or None if it would be a new one."""
     tokens = names.rules(state).tokens
     wanted = format.lower()
     if "/" not in wanted:
@@ -114,14 +191,10 @@ def _token(names: Names, state: State, format: str) -> tuple[State, str]:
                 "E_FORMAT",
                 f"{format!r} is not a known format; name its media type, such as text/html",
             )
-        return state, wanted
+        return wanted
     token = token_for(wanted, tokens)
-    if token is None:
-        raise IdentifierError("E_FORMAT", f"{format!r} is not a media type")
-    if token in tokens or token in CHARSETS or "+" in token:
-        return state, token
-    record = {"kind": "token", "subject": token, "media": wanted.partition(";")[0].strip()}
-    return names.append(state, [record]), token
+    known = token is not None and (token in tokens or token in CHARSETS or "+" in token)
+    return token if known else None
 
 
 def _head(names: Names, state: State, series: str, now: datetime) -> Head:

@@ -19,7 +19,7 @@ __all__ = ["RULES", "apply"]
 
 Record = dict[str, Any]
 RULES = frozenset(  # these change what is allowed
-    {"book", "series", "mandate", "interval", "token", "access", "key", "key-revoked"}
+    {"book", "series", "mandate", "interval", "token", "access", "key", "key-revoked", "scheme"}
 )
 
 

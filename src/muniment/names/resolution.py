@@ -22,7 +22,7 @@ from muniment.names.values import Binding, Resolution, Series
 if TYPE_CHECKING:
     from muniment.names.book import Names
 
-__all__ = ["all_bindings", "find_foreign", "listing", "look_up", "resolve"]
+__all__ = ["all_bindings", "find_archive", "find_foreign", "listing", "look_up", "resolve"]
 
 _ROW = "version, format, digest, length, location, at"
 
@@ -226,6 +226,20 @@ def _series_name(index: Index, number: int) -> str:
 def _parts(day: int) -> tuple[str, str, str]:
     text = f"{day:08d}"
     return text[:4], text[4:6], text[6:]
+
+
+def find_archive(names: Names, digest: bytes) -> Pdi | None:
+    """Return the oldest name under which the octets of a SIARD archive are bound and shown."""
+    rows = names.current().db.execute(
+        "SELECT s.name, b.day, b.id, b.format, b.version FROM binding b "
+        "JOIN series s ON s.id=b.series WHERE b.digest=? AND b.format='siard' ORDER BY b.at",
+        (digest,),
+    )
+    for series, day, id_, token, version in rows.fetchall():
+        pdi = Pdi(series, *_parts(day), str(id_), token, version)
+        if resolve(names, pdi).binding is not None:
+            return pdi
+    return None
 
 
 def find_foreign(names: Names, kind: str, value: str) -> list[Pdi]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +46,9 @@ class Isolated:
         """Answer a query, or say in a QueryError why not."""
         rows = limits.rows
         request = {
-            "archives": {name: str(path) for name, path in self._archives.items()},
-            "indexes": {name: str(path) for name, path in self._indexes.items()},
+            # Pickled: a path may lead to an archive inside another file.
+            "archives": b64encode(pickle.dumps(self._archives)).decode(),
+            "indexes": b64encode(pickle.dumps(self._indexes)).decode(),
             "sql": sql,
             "seconds": limits.seconds,
             "rows": None if rows is None else rows + 1,

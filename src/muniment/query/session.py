@@ -24,6 +24,7 @@ from muniment.query.cache import cache_folder, private_folder
 from muniment.query.content import Contents
 from muniment.query.index import About, IndexColumn, IndexTable, Watch, build, read_about
 from muniment.query.names import unique_names
+from muniment.query.objects import TEXT_LIMIT
 
 __all__ = ["Archives", "Limits", "Result", "attach", "open_archives"]
 
@@ -63,9 +64,14 @@ class Result:
 
 @contextmanager
 def open_archives(
-    archives: Mapping[str, Path], limits: Limits | None = None, progress: Watch | None = None
+    archives: Mapping[str, Path],
+    limits: Limits | None = None,
+    progress: Watch | None = None,
+    whole: bool = False,
 ) -> Iterator[Archives]:
     """Open archives by the names that SQL is to know them by, building their indexes if needed.
+
+    With ``whole``, texts longer than the index keeps are read from the archive.
 
     >>> with open_archives({"trees": Path("trees.siard")}) as db:  # doctest: +SKIP
     ...     result = db.execute("SELECT count(*) FROM trees.main.tree")
@@ -73,20 +79,24 @@ def open_archives(
     if not archives:
         raise UsageError("there is no archive to query")
     indexes = {n: build(p, progress) if progress else build(p) for n, p in archives.items()}
-    with attach(archives, indexes, limits) as session:
+    with attach(archives, indexes, limits, whole) as session:
         yield session
 
 
 @contextmanager
 def attach(
-    archives: Mapping[str, Path], indexes: Mapping[str, Path], limits: Limits | None = None
+    archives: Mapping[str, Path],
+    indexes: Mapping[str, Path],
+    limits: Limits | None = None,
+    whole: bool = False,
 ) -> Iterator[Archives]:
     """Open archives whose indexes are built already."""
     limits = limits or Limits()
     with ExitStack() as stack:
         connection = _connect(limits)
         stack.callback(connection.close)
-        session = Archives(connection, limits)
+        session = Archives(connection, limits, whole)
+        stack.enter_context(session.functions())
         for name, index in indexes.items():
             session.attach(name, archives[name], index)
         stack.enter_context(session.locked())
@@ -113,8 +123,8 @@ def _connect(limits: Limits) -> Connection:
 class Archives:
     """Open archives; make it with ``open_archives``."""
 
-    def __init__(self, connection: Connection, limits: Limits) -> None:
-        self._connection, self._limits = connection, limits
+    def __init__(self, connection: Connection, limits: Limits, whole: bool = False) -> None:
+        self._connection, self._limits, self._whole = connection, limits, whole
         self._contents = Contents()
         self.about: dict[str, About] = {}
         self.notes: list[str] = []
@@ -141,22 +151,27 @@ class Archives:
         for schema in about.schemas:
             self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(name)}.{quote(schema)}")
         for number, table in enumerate(about.tables):
-            self._connection.execute(_view_sql(name, table, number))
+            self._connection.execute(_view_sql(name, table, number, self._whole))
         self.notes += about.notes
+
+    @contextmanager
+    def functions(self) -> Iterator[None]:
+        """Give SQL the functions that read large objects."""
+        with self._contents.functions(self._connection):
+            yield
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock everything away that is not an archive; then make the archived views."""
-        with self._contents.functions(self._connection):
-            self._connection.execute("SET enable_external_access = false")
-            for name, about in self.about.items():
-                self._make_views(name, about)
-            self._connection.execute(f"SET search_path = {quote_text(self._search_path())}")
-            self._connection.execute("SET lock_configuration = true")
-            try:
-                yield
-            finally:
-                self._end_query()
+        self._connection.execute("SET enable_external_access = false")
+        for name, about in self.about.items():
+            self._make_views(name, about)
+        self._connection.execute(f"SET search_path = {quote_text(self._search_path())}")
+        self._connection.execute("SET lock_configuration = true")
+        try:
+            yield
+        finally:
+            self._end_query()
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> Result:
         """Run one query that somebody wrote; its rows come in batches, within the limits.
@@ -257,23 +272,24 @@ def index_catalog(name: str) -> str:
     return f"{name} (index)"
 
 
-def _view_sql(catalog: str, table: IndexTable, number: int) -> str:
+def _view_sql(catalog: str, table: IndexTable, number: int, whole: bool) -> str:
     place = f"{quote(catalog)}.{quote(table.schema)}.{quote(table.name)}"
     columns = ", ".join(
-        f"{_column_sql(catalog, table, number, position, column)} AS {quote(column.name)}"
+        f"{_column_sql(catalog, number, position, column, whole)} AS {quote(column.name)}"
         for position, column in enumerate(table.columns, 1)
     )
     home = f"{quote(index_catalog(catalog))}.{table.place}"
     return f"CREATE VIEW {place} AS SELECT {columns or 'NULL AS nothing'} FROM {home}"
 
 
-def _column_sql(
-    catalog: str, table: IndexTable, number: int, position: int, column: IndexColumn
-) -> str:
+def _column_sql(catalog: str, number: int, position: int, column: IndexColumn, whole: bool) -> str:
     cell = f"c{position}"
+    key = f"{quote_text(f'{catalog}/{number}/{position}/')} || (rowid + 1)"
+    if column.large == "text" and whole:
+        cut = f"{cell}_ref IS NOT NULL AND strlen({cell}) > {TEXT_LIMIT}"
+        return f"CASE WHEN {cut} THEN muniment_content_text({key}) ELSE {cell} END"
     if column.large != "binary":
         return cell
-    key = f"{quote_text(f'{catalog}/{number}/{position}/')} || (rowid + 1)"
     there = f"{cell} IS NOT NULL OR {cell}_ref IS NOT NULL"
     fields = f"{{'size': {cell}_size, 'type': {cell}_type, 'key': {key}}}"
     return f"CASE WHEN {there} THEN {fields} END"

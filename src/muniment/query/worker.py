@@ -8,8 +8,10 @@ which ends it. Errors are a sentence on stderr.
 from __future__ import annotations
 
 import json
+import pickle
 import resource
 import sys
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ def main() -> None:
     _limit_memory(request["process_mb"])
     limits = Limits(request["seconds"], request["rows"], request["memory_mb"], threads=1)
     archives, indexes = (
-        {name: Path(path) for name, path in request[kind].items()}
+        pickle.loads(b64decode(request[kind]))  # written by the process that started this one
         for kind in ("archives", "indexes")
     )
     try:

@@ -9,7 +9,6 @@ from html import escape
 from typing import Any
 
 from muniment.errors import NotFound
-from muniment.identifiers.fragments import SCHEMES
 from muniment.registry.registration import SECTIONS, Registration
 from muniment.registry.workflow import Entry, Registry
 
@@ -21,7 +20,7 @@ def registry_json(registry: Registry) -> dict[str, Any]:
     entries = sorted(registry.entries().items())
     own = [
         {"name": s.name, "title": s.title, "media_types": [m or "*" for m in s.media]}
-        for s in SCHEMES.values()
+        for s in registry.names.schemes.values()
     ]
     return {
         "root": registry.root,
@@ -120,7 +119,8 @@ def page_html(registry: Registry) -> str:
     heads = ("kind", "name", "state", "version", "steward", "document", "history")
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
     schemes = "".join(
-        f"<li><code>{escape(s.name)}</code>: {escape(s.title)}</li>" for s in SCHEMES.values()
+        f"<li><code>{escape(s.name)}</code>: {escape(s.title)}</li>"
+        for s in registry.names.schemes.values()
     )
     body = [
         f"<h1>Registry of urn:{escape(registry.root)}</h1>",

@@ -7,7 +7,7 @@ A name that was assigned, or used in the wild, is never given to another party.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from muniment.errors import NameRefused, NotFound, UsageError
 from muniment.identifiers import parse_series
 from muniment.identifiers.fragments import SCHEMES
+from muniment.identifiers.registered import registered_scheme, scheme_faults
 from muniment.names import Names
 from muniment.registry.registration import Registration
 from muniment.registry.review import Finding, check_snid, review
@@ -132,9 +133,19 @@ class Registry:
     # Writing
 
     def act(
-        self, action: str, kind: str, name: str, by: str, reason: str = "", **data: Any
+        self,
+        action: str,
+        kind: str,
+        name: str,
+        by: str,
+        reason: str = "",
+        also: Sequence[dict[str, Any]] = (),
+        **data: Any,
     ) -> Entry:
-        """Do what an action stands for, or raise NameRefused if it is not possible now."""
+        """Do what an action stands for, or raise NameRefused if it is not possible now.
+
+        ``also`` are records that are written together with it.
+        """
         kind, name = _checked(kind, name)
         if not by.strip():
             raise UsageError("say who does this with --by")
@@ -142,7 +153,7 @@ class Registry:
             entry = self.entry(kind, name)
             self._check(action, entry, data)
             event = {"kind": f"registry.{action}", "subject": f"{kind}:{name}", "by": by}
-            after = self.names.append(state, [{**event, "reason": reason, **data}])
+            after = self.names.append(state, [{**event, "reason": reason, **data}, *also])
         self.names.journal.sync(after.end)
         return self.entry(kind, name)
 
@@ -228,7 +239,8 @@ class Registry:
         found = [f"{each.check} {each.code}" for each in stops]
         if revision:
             return self._approve_revision(entry, by, reason, waiver, found)
-        entry = self.act("approve", kind, name, by, reason, waiver=waiver, waived=found)
+        also = _scheme_record(entry, by)
+        entry = self.act("approve", kind, name, by, reason, also, waiver=waiver, waived=found)
         if kind == "series" and name not in self.names.rules().series:
             self.names.add_series(name, entry.steward, by=by)
         return entry
@@ -238,7 +250,7 @@ class Registry:
     ) -> Entry:
         subject = f"{entry.kind}:{entry.name}"
         event = {"kind": "registry.approve", "subject": subject, "by": by, "reason": reason}
-        self.names.write([{**event, "waiver": waiver, "waived": found}])
+        self.names.write([{**event, "waiver": waiver, "waived": found}, *_scheme_record(entry, by)])
         return self.entry(entry.kind, entry.name)
 
     def _end_revision(self, entry: Entry, by: str, reason: str) -> Entry:
@@ -269,24 +281,44 @@ def _checked(kind: str, name: str) -> tuple[str, str]:
     return kind, parse_series(name) if kind == "series" else name.lower()
 
 
-def _check_other(entry: Entry) -> list[Finding]:
+def _check_other(entry: Entry) -> Iterator[Finding]:
     """Check a series (its syntax was checked with its name) or a fragment scheme."""
-    body = entry.proposal or {}
-    findings = []
+    body = entry.proposal if isinstance(entry.proposal, Mapping) else {}
     for key in ("title", "description"):
         if not str(body.get(key) or "").strip():
-            findings.append(Finding("PDI-111", "E_SECTION", f"{key} is missing"))
+            yield Finding("PDI-111", "E_SECTION", f"{key} is missing")
     if entry.kind == "scheme":
-        if not (entry.name.replace("-", "").isalpha() and entry.name.isascii()):
-            message = "the name of a scheme has letters and hyphens only"
-            findings.append(Finding("PDI-17", "E_SCHEME_NAME", message))
-        if entry.name in SCHEMES:
-            message = f"the scheme {entry.name} is defined already"
-            findings.append(Finding("PDI-111", "E_SCHEME_TAKEN", message))
-        for key in ("media_types", "positions", "examples"):
-            if not body.get(key):
-                findings.append(Finding("PDI-79", "E_SECTION", f"{key} are missing"))
-    return findings
+        yield from _check_scheme(entry, body)
+
+
+def _scheme_record(entry: Entry, by: str) -> list[dict[str, Any]]:
+    """Return the record by which the parser learns an approved scheme; no waiver mends it."""
+    if entry.kind != "scheme":
+        return []
+    if entry.name in SCHEMES:
+        raise NameRefused(f"the scheme {entry.name} is defined already")
+    registered_scheme(entry.name, entry.proposal)
+    return [{"kind": "scheme", "subject": entry.name, "body": entry.proposal, "by": by}]
+
+
+def _check_scheme(entry: Entry, body: Mapping[str, Any]) -> Iterator[Finding]:
+    if not (entry.name.replace("-", "").isalpha() and entry.name.isascii()):
+        message = "the name of a scheme has letters and hyphens only"
+        yield Finding("PDI-17", "E_SCHEME_NAME", message)
+    if entry.name in SCHEMES:
+        message = f"the scheme {entry.name} is defined already"
+        yield Finding("PDI-111", "E_SCHEME_TAKEN", message)
+    missing = [key for key in ("media_types", "positions", "examples") if not body.get(key)]
+    for key in missing:
+        yield Finding("PDI-79", "E_SECTION", f"{key} are missing")
+    if missing:
+        return
+    for code, message in scheme_faults(entry.name, body):
+        yield Finding("PDI-79", code, message)
+    for earlier in entry.versions:
+        examples = {"valid": earlier["examples"].get("valid")}
+        for _, message in scheme_faults(entry.name, {**body, "examples": examples}):
+            yield Finding("PDI-26", "E_EARLIER_INVALID", message)
 
 
 def _after(entry: Entry, line: int, event: Mapping[str, Any]) -> Entry:

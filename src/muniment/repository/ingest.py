@@ -9,11 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from muniment.errors import StoreError, UsageError
 from muniment.objects import DigitalObject
 from muniment.repository.session import Source
 from muniment.siard import open_siard
+from muniment.siard.lobs.location import is_absolute
+from muniment.siard.lobs.mapping import Mapping
 from muniment.sql.model import Database
 
 __all__ = ["Submission", "media_type", "same_as", "submissions", "submit_file", "submit_folder"]
@@ -84,10 +87,12 @@ def submit_file(path: Path, folders: Sequence[Path] = ()) -> Submission:
         folders = [*folders, *_lob_folders(path, database)]
     elif folders:
         raise UsageError(f"{path} is no SIARD archive; only those have folders of large objects")
+    mapped = _mapped(path) if kind == SIARD else set()
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}")
-        sources += _sources(folder, folder.parent)
+        # A place that mapping.txt names holds what belongs beside the archive.
+        sources += _sources(folder, folder if folder.resolve() in mapped else folder.parent)
     return Submission(tuple(sources), tuple(metadata), tuple(facts))
 
 
@@ -161,14 +166,25 @@ def _lob_folders(path: Path, database: Database) -> list[Path]:
     for _, table in database.tables():
         named.update(column.lob_folder or "" for column in table.columns)
     found: dict[Path, None] = {}
-    for place in sorted(named):
-        parts = [part for part in place.split("/") if part not in ("", ".")]
-        if parts[:1] == [".."] and len(parts) > 1 and ".." not in parts[1:]:
-            found[path.parent / parts[1]] = None
+    for place in sorted(named - {""}):
+        if is_absolute(place):
+            continue  # it may be anywhere; --with names it
+        steps = [step for step in unquote(place).split("/") if step not in ("", ".")]
+        if steps[:1] == [".."]:  # counted from the archive as from a folder
+            steps = steps[1:]
+        if steps and ".." not in steps and not steps[0].startswith("."):
+            found[path.parent / steps[0]] = None
     for entry in sorted(path.parent.iterdir()):
         if entry.is_dir() and re.fullmatch(_beside(path, database), entry.name):
             found[entry] = None
     return [folder for folder in found if folder.is_dir()]
+
+
+def _mapped(path: Path) -> set[Path]:
+    """Return the folders elsewhere to which the archive's mapping.txt leads."""
+    mapping = Mapping.beside(path)
+    uris = mapping.entries.values() if mapping else ()
+    return {Path(unquote(urlsplit(uri).path)).resolve() for uri in uris}
 
 
 def _beside(path: Path, database: Database) -> str:

@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 import time
 from collections import OrderedDict
@@ -24,6 +23,7 @@ from muniment.identifiers import parse_pdi
 from muniment.names import Names
 from muniment.objects import DigitalObject, read_object
 from muniment.repository.catalogue import Catalogue, File, Found, Stream
+from muniment.repository.inside import StoredFile
 from muniment.repository.naming import open_names
 from muniment.repository.settings import Settings, new_uuid, now
 from muniment.repository.storage import Place
@@ -273,27 +273,42 @@ class Store:
     def siard(self, name: str, version: int | None = None) -> Inside:
         """Return the SIARD archive of an object as a path that is read in place.
 
-        In a compressed file it cannot be: then it is inflated into a temporary file.
+        The files that were added with it, such as its large objects, are found beside it. In a
+        compressed file it cannot be read in place: then it is inflated into a temporary file.
         """
-        if self.catalogue.stream(name) is not None and version is None:
-            return self._in_place(name, name)
         found = self.find(name, version)
-        for stream in self.object(found).streams:
-            if stream.media_type == "application/x-siard":
-                return self._in_place(stream.identifier, f"{found.pdi or name}: {stream.path}")
-        raise NotFound(f"{name} is not a SIARD archive")
+        streams = self.object(found).streams
+        wanted = [each for each in streams if each.identifier == name] or [
+            each for each in streams if each.media_type == "application/x-siard"
+        ]
+        if not wanted:
+            raise NotFound(f"{name} is not a SIARD archive")
+        archive = wanted[0]
+        label = name if archive.identifier == name else f"{found.pdi or name}: {archive.path}"
+        home = archive.path.rpartition("/")[0]
+        beside = {
+            each.path.removeprefix(f"{home}/" if home else ""): self._stored(each.identifier)
+            for each in streams
+            if each is not archive and (not home or each.path.startswith(f"{home}/"))
+        }
+        return self._in_place(archive.identifier, label, beside)
 
-    def _in_place(self, identifier: str, label: str) -> Inside:
+    def _stored(self, identifier: str) -> StoredFile:
         stream = self.stream(identifier)
-        path, record = self.path(self.catalogue.file(stream.file)), stream.record
-        if not path.name.endswith(".gz"):
-            return Inside.of(path, record.offset + record.block, record.size, label)
+        return StoredFile(self.path(self.catalogue.file(stream.file)), stream.record, identifier)
+
+    def _in_place(self, identifier: str, label: str, beside: dict[str, StoredFile]) -> Inside:
+        stored = self._stored(identifier)
+        if not stored.packed:
+            record = stored.record
+            start = record.offset + record.block
+            return Inside.of(stored.outer, start, record.size, label, beside)
         spool = tempfile.NamedTemporaryFile(prefix="muniment-")  # noqa: SIM115  until close()
-        with self.open_stream(identifier) as packed:
-            shutil.copyfileobj(packed, spool, 1 << 20)
-        spool.flush()
         self._spools.append(spool)
-        return Inside.of(Path(spool.name), 0, record.size, label)
+        for chunk in stored.chunks():
+            spool.write(chunk)
+        spool.flush()
+        return Inside.of(Path(spool.name), 0, stored.size, label, beside)
 
     def extract(self, found: Found, folder: Path) -> list[Path]:
         """Write the files of an object into a folder as they were added, each proved."""

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Files
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from muniment.errors import LobError, SiardError
+from muniment.files import Beside, Inside
 from muniment.siard.directory import Entry
 from muniment.siard.lobs.mapping import Mapping
 from muniment.siard.zip import ZipReader
@@ -170,19 +172,60 @@ class DiskFolder:
         return FilePiece(full, status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
+@dataclass(frozen=True, slots=True)
+class KeptPiece:
+    """A file that was kept with its archive in a store."""
+
+    file: Beside
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    def chunks(self) -> Iterator[bytes]:
+        return self.file.chunks()
+
+    def whole(self) -> bytes:
+        return b"".join(self.file.chunks())
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFolder:
+    """A folder that was kept with its archive in a store; ``prefix`` is empty or ends with /."""
+
+    files: Files[str, Beside]
+    prefix: str
+
+    def find(self, name: str) -> KeptPiece | None:
+        file = self.files.get(self.prefix + name)
+        return KeptPiece(file) if file is not None else None
+
+
 class Disks:
-    """The folders on disk that an archive may use."""
+    """The folders on disk that an archive may use.
+
+    One that is kept in a store has only what was kept with it, and what the user gives.
+    """
 
     def __init__(self, archive: Path, roots: Sequence[Root]) -> None:
         home = Path(os.path.realpath(archive.parent))
         self._home = home
         self.roots = tuple(Root(Path(os.path.realpath(r.path)), r.uri) for r in roots)
-        self._mapping = Mapping.beside(archive)
+        self._kept: Files[str, Beside] | None = None
+        if isinstance(archive, Inside) and archive.size is not None:
+            self._kept = archive.beside
+        self._mapping = Mapping.beside(archive) if self._kept is None else None
         self.folder = lru_cache(4096)(self._folder)
         self._zip = lru_cache(16)(ZipReader)
 
     def beside(self, steps: tuple[str, ...]) -> Folder | None:
         """Return a folder beside the archive, or where mapping.txt says that it is."""
+        if self._kept is not None:
+            return self._beside_kept(steps)
         mapped = self._mapping.find(steps) if self._mapping else None
         if self._mapping is None or mapped is None:
             return self.folder(str(self._home), steps)
@@ -197,6 +240,16 @@ class Disks:
         self._mapping.refuse_loop(steps, base, self._home)
         return self.folder(base, steps)
 
+    def _beside_kept(self, steps: tuple[str, ...]) -> Folder:
+        assert self._kept is not None
+        for at in range(1, len(steps) + 1):
+            for name in (steps[at - 1], f"{steps[at - 1]}.zip"):
+                file = self._kept.get("/".join([*steps[: at - 1], name]))
+                if file is not None and name.lower().endswith(".zip"):
+                    folder = name[: -len(".zip")]
+                    return _ZippedSegment(self._zip(file.path()), _prefix(steps[at:]), folder)
+        return KeptFolder(self._kept, _prefix(steps))
+
     def base(self, uri: str) -> str | None:
         """Return the folder that an absolute location stands for, if it may be looked into."""
         for root in self.roots:
@@ -208,7 +261,8 @@ class Disks:
         if parts.scheme not in ("", "file") or parts.netloc not in ("", "localhost"):
             return None
         path = os.path.realpath(unquote(parts.path))
-        allowed = (str(self._home), *(str(root.path) for root in self.roots))
+        home = () if self._kept is not None else (str(self._home),)
+        allowed = (*home, *(str(root.path) for root in self.roots))
         return path if any(_is_within(path, folder) for folder in allowed) else None
 
     def _folder(self, base: str, steps: tuple[str, ...]) -> Folder | None:
