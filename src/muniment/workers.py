@@ -51,7 +51,7 @@ class Workers:
         """
         if local or not self._processes:
             for task in tasks:
-                yield self._taken(_run(self._source, task))
+                yield _run(self._source, task)[0]
             return
         waiting: deque[Future[_Outcome]] = deque()
         for number, task in enumerate(tasks):
@@ -62,10 +62,7 @@ class Workers:
             yield self._accepted(waiting.popleft())
 
     def _accepted(self, future: Future[_Outcome]) -> Piece:
-        return self._taken(future.result())
-
-    def _taken(self, outcome: _Outcome) -> Piece:
-        piece, receipt = outcome
+        piece, receipt = future.result()
         if receipt is not None:
             self._source.accept(receipt)  # type: ignore[attr-defined]
         return piece
@@ -197,12 +194,7 @@ def _run(source: Source, task: Task) -> _Outcome:
     started with.
     """
     schema, table, part, encoder = task
-    piece: Piece
-    if isinstance(part, list):
-        piece = encoder(part)
-    elif read := getattr(encoder, "read", None):  # one that can do without batches
-        piece = read(source, schema, table, part)
-    else:
-        piece = encoder(source.batches(schema, table, part))
+    batches = part if isinstance(part, list) else source.batches(schema, table, part)
+    piece: Piece = encoder(batches)
     receipt = getattr(source, "receipt", None)
     return piece, receipt() if receipt else None

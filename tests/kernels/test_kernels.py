@@ -6,13 +6,16 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from muniment import kernels
+from muniment.databases.duckdb.pieces import _Splitter
 from muniment.errors import SiardError, Unfit
 from muniment.siard.parse import RowReader, Run
 from muniment.siard.rows import RowWriter
@@ -20,6 +23,7 @@ from muniment.sql.batch import Batch, batch_of
 from muniment.sql.model import Column, Leaf
 from muniment.sql.types import parse_type
 
+T = TypeVar("T")
 TYPES = [
     "INTEGER", "DECIMAL(10,2)", "NUMERIC", "NUMERIC(5)", "NUMERIC(2,2)", "DOUBLE PRECISION",
     "BOOLEAN", "VARCHAR(20)", "CLOB", "VARBINARY(9)", "DATE", "TIME", "TIMESTAMP(6)",
@@ -74,8 +78,7 @@ def as_before() -> object:
     kernels._missing = before
 
 
-def two_ways(work: object) -> tuple[object, object]:
-    assert callable(work)
+def two_ways(work: Callable[[], T]) -> tuple[T, T]:
     at_once(False)
     slow = work()
     at_once(True)
@@ -136,6 +139,29 @@ def test_any_xml_is_read_the_same_on_both_roads(types: list[str], xml: list[byte
     assert fast == slow
 
 
+@given(table=TABLES)
+def test_columns_are_the_same_on_both_roads(
+    table: tuple[list[str], list[list[str | None]]],
+) -> None:
+    types, rows = table
+    splitter = _Splitter(len(types))
+
+    def columns() -> list[list[bytes | None]]:
+        splitter.add(batch_of(rows))
+        splitter.add(batch_of(rows))
+        return [column.to_pylist() for column in splitter.columns()] if rows else []
+
+    slow, fast = two_ways(columns)
+    assert fast == slow
+    assert not rows or len(fast[0]) == 2 * len(rows)
+
+
+def test_a_batch_of_another_width_has_no_columns() -> None:
+    assert kernels.splitting_kernel()(batch_of([["1", "2"]]).data, 1, 3) is None
+    assert kernels.splitting_kernel()(batch_of([["1", "2"]]).data, 2, 1) is None
+    assert kernels.splitting_kernel()(batch_of([["1", "2"]]).data, 1, 2) is not None
+
+
 @pytest.mark.parametrize("type_", TYPES)
 def test_usual_values_are_done_by_the_kernels(type_: str) -> None:
     columns, shapes = columns_of([type_, type_])
@@ -154,7 +180,7 @@ def test_kernels_wait_until_there_is_enough_to_do() -> None:
 
 def test_without_numba_everything_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    for name in ("writing", "reading", "machine"):
+    for name in ("writing", "reading", "columns", "machine"):
         monkeypatch.delitem(sys.modules, f"muniment.kernels.{name}", raising=False)
     at_once(True)
     assert written(["INTEGER"], batch_of([["1"]]), trusted=False) == b"<row><c1>1</c1></row>\n"

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
-__all__ = ["Reading", "Writing", "reading_kernel", "worth_while", "writing_kernel"]
+__all__ = [
+    "Reading", "Splitting", "Writing", "reading_kernel", "splitting_kernel", "worth_while",
+    "writing_kernel",
+]  # fmt: skip
 
 # A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
-# batch. None says: not for machine code.
+# batch; a batch's data, the numbers of its rows and columns, to Arrow arrays. None says: not for
+# machine code.
 Writing = Callable[[bytes, int, bool], bytes | None]
 Reading = Callable[[bytes], Batch | None]
+Splitting = Callable[[bytes, int, int], list[Any] | None]
 
 _ENOUGH = 24 << 20  # bytes of batches; about 60 MB of XML
 _NEVER = 1 << 62
@@ -58,6 +64,15 @@ def reading_kernel(shapes: Sequence[Shape]) -> Reading:
         return _do_without()
     kernel = ReadingKernel(shapes)
     return kernel if kernel.usable else _give_up
+
+
+def splitting_kernel() -> Splitting:
+    """Return what takes batches apart into columns."""
+    try:
+        from muniment.kernels.columns import split
+    except (ImportError, OSError, RuntimeError):
+        return _do_without()
+    return split
 
 
 def _do_without() -> Callable[..., None]:

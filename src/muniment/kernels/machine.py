@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["BAD", "LARGEST", "read_rows", "write_rows"]
+__all__ = ["BAD", "LARGEST", "gather_columns", "read_rows", "split_columns", "write_rows"]
 
 LARGEST = 4 << 20  # bytes at once; the room for what they become is several times that
 
@@ -456,3 +456,52 @@ def _compact(xml: Any, at: Any, end: Any, form: Any, out: Any, to: Any) -> Any:
     if form == OCTETS and (to - start) & ONE:
         return at, BAD
     return at, to
+
+
+@_kernel
+def split_columns(data: Any, rows: Any, width: Any, sizes: Any, lengths: Any) -> Any:
+    """Measure the cells of a batch, column by column; NULL has the length -1.
+
+    ``lengths`` gets those of all cells, row after row, ``sizes`` the sum of each column. False if
+    the batch does not have so many rows and columns.
+    """
+    end = np.uint64(len(data))
+    at = cell = ZERO
+    for _ in range(rows):
+        for k in range(width):
+            start = at
+            while at < end and data[at] < 0xFD:
+                at += ONE
+            if at == end:
+                return False
+            if data[at] == 0xFE:
+                lengths[cell] = -1
+                at += ONE
+            else:
+                lengths[cell] = np.int64(at - start)
+                sizes[k] += at - start
+            if at == end or data[at] != (_ROW_MARK if k + ONE == width else _CELL):
+                return False
+            at += ONE
+            cell += ONE
+    return at == end
+
+
+@_kernel
+def gather_columns(
+    data: Any, rows: Any, width: Any, lengths: Any, starts: Any, out: Any, offsets: Any, valid: Any
+) -> None:
+    """Copy the cells of each column behind one another, as Arrow lays them out."""
+    at = cell = ZERO
+    for row in range(rows):
+        for k in range(width):
+            length = lengths[cell]
+            if length < 0:
+                at += TWO
+            else:
+                size = np.uint64(length)
+                starts[k] = _copy(data, at, at + size, out, starts[k])
+                valid[k, row >> np.uint64(3)] |= np.uint8(1) << np.uint8(row & np.uint64(7))
+                at += size + ONE
+            offsets[k, row + ONE] = starts[k]
+            cell += ONE

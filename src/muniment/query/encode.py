@@ -10,7 +10,6 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,9 @@ from muniment.databases.duckdb.pieces import (
     nested_type,
     nested_value,
     packed,
-    streamed,
 )
-from muniment.query.columns import ColumnReader
-from muniment.siard import SiardSource
 from muniment.sql.batch import REF, Batch, Cell, cell_value
-from muniment.sql.model import Array, Leaf, Schema, Shape, Struct, Table
-from muniment.sql.stores import Part
+from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
 __all__ = ["IndexEncoder", "IndexPiece", "as_text", "has_references", "holds_objects", "is_large"]
@@ -68,16 +63,6 @@ class IndexEncoder:
         chunks, rows = packed(batches, len(self.shapes), self._table)
         return IndexPiece(tuple(map(self._sent, chunks)), rows)
 
-    def read(self, source: SiardSource, schema: Schema, table: Table, part: Part) -> IndexPiece:
-        """Return a part of an archive: by all its tags at once, or by batches where that fails."""
-        xml = source.xml(schema, table, part)
-        if xml is None:
-            return self(source.batches(schema, table, part))
-        columns = self._reader(xml)
-        if columns is None:
-            return self(source.parsed(schema, table, part, xml))
-        return IndexPiece((self._sent(streamed(self._table(columns))),), len(columns[0]))
-
     def _sent(self, chunk: bytes) -> bytes | Path:
         if self.folder is None:
             return chunk
@@ -85,10 +70,6 @@ class IndexEncoder:
         with os.fdopen(handle, "wb") as stream:
             stream.write(chunk)
         return Path(name)
-
-    @cached_property
-    def _reader(self) -> ColumnReader:
-        return ColumnReader(self.shapes)
 
     def _table(self, columns: list[pa.Array]) -> pa.Table:
         arrays = map(_array, self.shapes, columns)

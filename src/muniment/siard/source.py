@@ -129,40 +129,17 @@ class SiardSource:
         self, schema: Schema, table: Table, part: Run | Blocks | _WholeFile
     ) -> Iterator[Batch]:
         """Yield the rows of a run."""
-        xml = self.xml(schema, table, part)
-        if xml is not None:
-            yield from self.parsed(schema, table, part, xml)
-            if self._receipt is not None and self._receipt.file in self._sums:
-                self.accept(self._receipt)
-                self._receipt = None
+        name = self._file(schema, table)
+        if isinstance(part, Blocks):
+            yield from self._read_blocks(name, self._reader(schema, table), part)
             return
-        name, reader = self._file(schema, table), self._new_reader(schema, table)
+        if isinstance(part, Run):
+            yield from self._reader(schema, table)(part)
+            return
+        reader = self._new_reader(schema, table)
         for run in runs(self._zip.chunks(name), f"{self.path}: {name}"):
             yield from reader(run)
         reader.close()
-
-    def xml(self, schema: Schema, table: Table, part: Run | Blocks | _WholeFile) -> bytes | None:
-        """Return the rows of a part as they stand in the file; None if they cannot be cut out."""
-        if isinstance(part, Blocks):
-            return self._inflated(self._file(schema, table), part)
-        return part.xml if isinstance(part, Run) else None
-
-    def parsed(
-        self, schema: Schema, table: Table, part: Run | Blocks | _WholeFile, xml: bytes
-    ) -> Iterator[Batch]:
-        """Yield the rows of a part whose XML was cut out already."""
-        reader = self._reader(schema, table)
-        if not isinstance(part, Blocks):
-            yield from reader(part if isinstance(part, Run) else Run(xml, 0))
-            return
-        try:
-            yield from reader(Run(xml, 0))
-        except SiardError:
-            # The message names the place of the fault; now it is worth counting from the start.
-            read, _ = self._zip.compressed(self._file(schema, table))
-            for _ in reader(Run(xml, inflated_size(read, part.start))):
-                pass
-            raise
 
     def receipt(self) -> _Receipt | None:
         """Return what was found in the part that was read last, for the process that adds it up."""
@@ -191,15 +168,24 @@ class SiardSource:
         self._sums[name] = _Sums(Sum.of(head), Sum.of(tail), expected)
         return blocks
 
-    def _inflated(self, name: str, blocks: Blocks) -> bytes:
-        """Return the XML of a stretch, and keep the receipt for it."""
+    def _read_blocks(self, name: str, reader: RowReader, blocks: Blocks) -> Iterator[Batch]:
         read, _ = self._zip.compressed(name)
         xml = inflate(read(blocks.start, blocks.end - blocks.start))
         # A comment might begin in one stretch and end in another; we write none.
         if xml is None or not xml.endswith(b"</row>\n") or b"<!" in xml:
             raise self._damaged(name)
-        self._receipt = _Receipt(name, blocks, Sum.of(xml))
-        return xml
+        receipt = _Receipt(name, blocks, Sum.of(xml))
+        try:
+            yield from reader(Run(xml, 0))
+        except SiardError:
+            # The message names the place of the fault; now it is worth counting from the start.
+            for _ in reader(Run(xml, inflated_size(read, blocks.start))):
+                pass
+            raise
+        if name in self._sums:
+            self.accept(receipt)
+        else:
+            self._receipt = receipt
 
     def _damaged(self, name: str) -> SiardError:
         return SiardError(f"{self.path}: {name} is damaged: its checksum does not match")

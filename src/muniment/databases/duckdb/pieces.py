@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from muniment.errors import DatabaseError
+from muniment.kernels import splitting_kernel, worth_while
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind, PredefinedType
@@ -115,12 +116,13 @@ class _Splitter:
     def __init__(self, width: int) -> None:
         self._width = width
         self._held: list[bytes] = []
-        self._size = 0
+        self._size = self._rows = 0
         self._columns: list[list[pa.Array]] = [[] for _ in range(width)]
 
     def add(self, batch: Batch) -> None:
         self._held.append(batch.data)
         self._size += len(batch.data)
+        self._rows += batch.rows
         if self._size >= _GROUP_BYTES:
             self._split()
 
@@ -129,19 +131,25 @@ class _Splitter:
         self._split()
         columns = [pa.concat_arrays(chunks) for chunks in self._columns]
         self._columns = [[] for _ in range(self._width)]
-        null = pa.scalar(NULL, _BYTES)
-        return [pc.if_else(pc.equal(c, null), pa.scalar(None, _BYTES), c) for c in columns]
+        return columns
 
     def _split(self) -> None:
         if not self._held:
             return
-        data = b"".join(self._held).replace(ROW, CELL)[:-1]
-        self._held, self._size = [], 0
-        cells = pc.split_pattern(pa.array([data], _BYTES), pattern=CELL).flatten()
-        rows = len(cells) // self._width
-        strides = _strides(self._width, 1 << rows.bit_length())
-        for column, stride in zip(self._columns, strides, strict=True):
-            column.append(cells.take(stride.slice(0, rows)))
+        data, rows = b"".join(self._held), self._rows
+        self._held, self._size, self._rows = [], 0, 0
+        columns = splitting_kernel()(data, rows, self._width) if worth_while(len(data)) else None
+        for column, cells in zip(self._columns, columns or self._cells(data), strict=True):
+            column.append(cells)
+
+    def _cells(self, data: bytes) -> Iterator[pa.Array]:
+        cells = pc.split_pattern(
+            pa.array([data.replace(ROW, CELL)[:-1]], _BYTES), pattern=CELL
+        ).flatten()
+        rows, null = len(cells) // self._width, pa.scalar(NULL, _BYTES)
+        for stride in _strides(self._width, 1 << rows.bit_length()):
+            column = cells.take(stride.slice(0, rows))
+            yield pc.if_else(pc.equal(column, null), pa.scalar(None, _BYTES), column)
 
 
 @lru_cache(maxsize=8)
