@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from muniment.databases.duckdb.pieces import _Splitter
 from muniment.errors import SiardError, Unfit
 from muniment.siard.parse import RowReader, Run
 from muniment.siard.rows import RowWriter
+from muniment.siard.rules.keys import KeyColumns
 from muniment.sql.batch import Batch, batch_of
 from muniment.sql.model import Column, Leaf
 from muniment.sql.types import parse_type
@@ -154,6 +156,42 @@ def test_columns_are_the_same_on_both_roads(
     slow, fast = two_ways(columns)
     assert fast == slow
     assert not rows or len(fast[0]) == 2 * len(rows)
+
+
+def proper(type_: str) -> st.SearchStrategy[str | None]:
+    return CELLS if type_ in ("VARCHAR(20)", "CLOB") else st.none() | st.just(USUAL[type_])
+
+
+PROPER = st.lists(st.sampled_from(TYPES), min_size=1, max_size=5).flatmap(
+    lambda types: st.tuples(
+        st.just(types), st.lists(st.tuples(*map(proper, types)).map(list), max_size=4)
+    )
+)
+
+
+@given(table=PROPER, gap=st.sampled_from([b"", b"\n  "]))
+def test_key_columns_are_the_same_on_both_roads(
+    table: tuple[list[str], list[list[str | None]]], gap: bytes
+) -> None:
+    types, rows = table
+    at_once(False)
+    xml = written(types, batch_of(rows), trusted=True)
+    assert isinstance(xml, bytes)
+    xml = xml.replace(b"<row><", b"<row>" + gap + b"<")
+    numbers = list(range(1, len(types) + 1, 2))
+    keys = KeyColumns(numbers, tuple(columns_of(types)[1]))
+
+    def gathered() -> bytes:
+        run = keys.gather()
+        run.take_plain(xml)
+        run.take_plain(xml)
+        return run.finish()
+
+    slow, fast = two_ways(gathered)
+    assert bool(fast) == bool(slow) == bool(rows and keys.numbers)
+    if fast:
+        both = [pa.ipc.open_stream(data).read_all() for data in (slow, fast)]
+        assert both[0].to_pylist() == both[1].to_pylist()
 
 
 def test_a_batch_of_another_width_has_no_columns() -> None:

@@ -16,16 +16,17 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
 __all__ = [
-    "Reading", "Splitting", "Writing", "reading_kernel", "splitting_kernel", "worth_while",
-    "writing_kernel",
+    "Picking", "Reading", "Splitting", "Writing", "picking_kernel", "reading_kernel",
+    "splitting_kernel", "worth_while", "writing_kernel",
 ]  # fmt: skip
 
 # A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
-# batch; a batch's data, the numbers of its rows and columns, to Arrow arrays. None says: not for
-# machine code.
+# batch; a batch's data, the numbers of its rows and columns, to Arrow arrays; plain rows of XML,
+# the wanted columns and the number of all, to Arrow arrays. None says: not for machine code.
 Writing = Callable[[bytes, int, bool], bytes | None]
 Reading = Callable[[bytes], Batch | None]
 Splitting = Callable[[bytes, int, int], list[Any] | None]
+Picking = Callable[[bytes, Sequence[int], int], list[Any] | None]
 
 _ENOUGH = 24 << 20  # bytes of batches; about 60 MB of XML
 _NEVER = 1 << 62
@@ -73,6 +74,15 @@ def splitting_kernel() -> Splitting:
     except (ImportError, OSError, RuntimeError):
         return _do_without()
     return split
+
+
+def picking_kernel() -> Picking:
+    """Return what takes single columns out of plain rows."""
+    try:
+        from muniment.kernels.columns import pick
+    except (ImportError, OSError, RuntimeError):
+        return _do_without()
+    return pick
 
 
 def _do_without() -> Callable[..., None]:

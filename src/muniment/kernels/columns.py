@@ -1,13 +1,16 @@
-"""Batches to Arrow columns in machine code."""
+"""Batches and plain row XML to Arrow columns in machine code."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from muniment.kernels.machine import gather_columns, split_columns
+from muniment.kernels.machine import find_cells, gather_cells, gather_columns, split_columns
 
-__all__ = ["split"]
+__all__ = ["pick", "split"]
 
 _BYTES = pa.large_binary()
 
@@ -24,8 +27,26 @@ def split(data: bytes, rows: int, width: int) -> list[pa.Array] | None:
     offsets, valid = np.empty((width, rows + 1), np.uint64), np.zeros((width, -(-rows // 8)), "u1")
     offsets[:, 0] = starts
     gather_columns(octets, np.uint64(rows), columns, lengths, starts, texts, offsets, valid)
-    content = pa.py_buffer(texts)
-    return [
-        pa.Array.from_buffers(_BYTES, rows, [*map(pa.py_buffer, (known, bounds)), content])
-        for known, bounds in zip(valid, offsets, strict=True)
-    ]
+    return [_array(rows, *parts, texts) for parts in zip(valid, offsets, strict=True)]
+
+
+def pick(xml: bytes, numbers: Sequence[int], width: int) -> list[pa.Array]:
+    """Return the cells of some columns of rows that are known to be plain, as they are spelt."""
+    octets, rows = np.frombuffer(xml, np.uint8), xml.count(b"</row>")
+    places = np.full(width + 1, 255, np.uint8)
+    places[list(numbers)] = range(len(numbers))
+    starts, ends = (np.zeros((len(numbers), rows), np.uint64) for _ in range(2))
+    find_cells(octets, places, starts, ends)
+    return [_picked(octets, *bounds) for bounds in zip(starts, ends, strict=True)]
+
+
+def _picked(octets: Any, starts: Any, ends: Any) -> pa.Array:
+    rows = len(starts)
+    texts = np.empty(int((ends - starts).sum()), np.uint8)
+    offsets, valid = np.zeros(rows + 1, np.uint64), np.zeros(-(-rows // 8), np.uint8)
+    gather_cells(octets, starts, ends, texts, offsets, valid)
+    return _array(rows, valid, offsets, texts)
+
+
+def _array(rows: int, *parts: Any) -> pa.Array:
+    return pa.Array.from_buffers(_BYTES, rows, [pa.py_buffer(part) for part in parts])

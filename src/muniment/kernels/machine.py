@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["BAD", "LARGEST", "gather_columns", "read_rows", "split_columns", "write_rows"]
+__all__ = [
+    "BAD", "LARGEST", "find_cells", "gather_cells", "gather_columns", "read_rows",
+    "split_columns", "write_rows",
+]  # fmt: skip
 
 LARGEST = 4 << 20  # bytes at once; the room for what they become is several times that
 
@@ -505,3 +508,46 @@ def gather_columns(
                 at += size + ONE
             offsets[k, row + ONE] = starts[k]
             cell += ONE
+
+
+@_kernel
+def find_cells(xml: Any, places: Any, starts: Any, ends: Any) -> Any:
+    """Find some columns' cells in rows that are known to be plain; return the number of rows.
+
+    ``places`` has for each number of a column its place among the wanted ones, or 255.
+    """
+    end, at, row = np.uint64(len(xml)), ZERO, ZERO
+    while at < end:
+        if xml[at] != 60:
+            at += ONE
+            continue
+        at += ONE
+        if xml[at] == 47:  # </row>, or the end of a cell
+            row += ONE if xml[at + ONE] == 114 else ZERO
+            continue
+        if xml[at] != 99:
+            continue
+        number = ZERO
+        at += ONE
+        while xml[at] != 62:
+            number = number * np.uint64(10) + np.uint64(xml[at] - 48)
+            at += ONE
+        at += ONE
+        place = np.uint64(places[number])
+        if place != np.uint64(255):
+            starts[place, row] = at
+            while xml[at] != 60:
+                at += ONE
+            ends[place, row] = at
+    return row
+
+
+@_kernel
+def gather_cells(xml: Any, starts: Any, ends: Any, out: Any, offsets: Any, valid: Any) -> None:
+    """Copy the cells of one column behind one another, as Arrow lays them out."""
+    to = ZERO
+    for row in range(np.uint64(len(starts))):
+        if starts[row]:  # no cell begins a file
+            to = _copy(xml, starts[row], ends[row], out, to)
+            valid[row >> np.uint64(3)] |= np.uint8(1) << np.uint8(row & np.uint64(7))
+        offsets[row + ONE] = to

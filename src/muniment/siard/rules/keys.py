@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from muniment.kernels import picking_kernel, worth_while
 from muniment.normal import FORMS
 from muniment.siard.cells import unescape_cells
 from muniment.siard.rules.sharing import SharedStore
@@ -26,6 +27,8 @@ __all__ = ["KeyColumns", "KeyStore", "key_columns"]
 
 _MEMORY = "100MB"
 _FIRST = 5
+_AT_ONCE = 200_000  # rows that DuckDB is given together
+_MOST_PICKED = 255
 _FORM = {
     Kind.DECIMAL: "number",
     Kind.FLOAT: "float",
@@ -58,6 +61,7 @@ class KeyColumns:
             n for n in numbers if isinstance(shape := shapes[n - 1], Leaf) and not shape.type.large
         ]
         self._kinds = [shapes[n - 1].type for n in self.numbers]  # type: ignore[union-attr]
+        self._width = len(shapes)
         self._row = self._expression(len(shapes))
 
     def _expression(self, width: int) -> re.Pattern[bytes]:
@@ -84,6 +88,21 @@ class KeyColumns:
             columns.append([row[place][tag:] if row[place] else None for row in rows])
         return columns
 
+    def picked(self, xml: bytes) -> list[pa.Array] | None:
+        """Return the same as arrays, if machine code can do it."""
+        if len(self.numbers) > _MOST_PICKED or not worth_while(len(xml) // 2):
+            return None
+        found = picking_kernel()(xml, self.numbers, self._width)
+        return found and [self._spelt(place, cells) for place, cells in enumerate(found)]
+
+    def _spelt(self, place: int, cells: pa.Array) -> pa.Array:
+        if self._kinds[place].kind is Kind.INTEGER:
+            try:
+                return cells.cast(pa.large_string()).cast(pa.int64())
+            except pa.ArrowInvalid:
+                pass
+        return self.array(place, cells.to_pylist())
+
     def array(self, place: int, cells: list[bytes | None]) -> pa.Array:
         """Return a key column in one spelling: numbers for integers, bytes for the rest."""
         type_ = self._kinds[place]
@@ -109,22 +128,38 @@ class _Gathered:
         self._columns = columns
         self._chunks: list[list[pa.Array]] = [[] for _ in columns.numbers]
         self._waiting: list[list[bytes | None]] = [[] for _ in columns.numbers]
+        self._plain: list[bytes] = []
 
     def take_plain(self, xml: bytes) -> None:
         """Take the cells of proven rows."""
         if self._columns.numbers:
-            for waiting, cells in zip(self._waiting, self._columns.plain(xml), strict=True):
-                waiting += cells
+            self._plain.append(xml)
 
     def take_cells(self, row: dict[int, Any]) -> None:
         """Take the cells of one row that was read into elements."""
+        self._take_out()
         for waiting, n in zip(self._waiting, self._columns.numbers, strict=True):
             waiting.append(_raw(row.get(n)))
 
     def skip(self, rows: int) -> None:
         """Leave out rows that could not be read."""
+        self._take_out()
         for waiting in self._waiting:
             waiting += [None] * rows
+
+    def _take_out(self) -> None:
+        """Take the cells out of the proven rows that have come together."""
+        pieces, self._plain = self._plain, []
+        if not pieces:
+            return
+        if (picked := self._columns.picked(b"".join(pieces))) is not None:
+            self._flush()
+            for chunks, cells in zip(self._chunks, picked, strict=True):
+                chunks.append(cells)
+            return
+        for xml in pieces:  # pieces stay in the processor's cache
+            for waiting, column in zip(self._waiting, self._columns.plain(xml), strict=True):
+                waiting += column
 
     def _flush(self) -> None:
         if self._waiting[0]:
@@ -139,8 +174,9 @@ class _Gathered:
         """Return all of them as an Arrow stream."""
         if not self._columns.numbers:
             return b""
+        self._take_out()
         self._flush()
-        if not self._chunks[0]:
+        if not any(map(len, self._chunks[0])):
             return b""
         names = [f"c{n}" for n in self._columns.numbers]
         table = pa.table(
@@ -217,6 +253,8 @@ class KeyStore:
         ):  # fmt: skip
             self._db.execute(f"SET {setting} = '{value}'")
         self._tables: dict[tuple[str, str], tuple[str, dict[str, str]]] = {}
+        self._held: dict[str, list[pa.Table]] = {}
+        self._rows = 0
         self.objects, self.links = SharedStore(self._db, "objects"), SharedStore(self._db, "links")
 
     def close(self) -> None:
@@ -239,10 +277,18 @@ class KeyStore:
         name, _ = self._tables[schema.name, table.name]
         run = pa.ipc.open_stream(data).read_all()
         numbers = pa.array(range(rows_before + 1, rows_before + run.num_rows + 1), pa.int64())
-        run = run.append_column("n", numbers)
-        self._db.register("run", run)
-        self._db.execute(f"INSERT INTO {name} SELECT * FROM run")
-        self._db.unregister("run")
+        self._held.setdefault(name, []).append(run.append_column("n", numbers))
+        self._rows += run.num_rows
+        if self._rows >= _AT_ONCE:
+            self._insert()
+
+    def _insert(self) -> None:
+        """Give DuckDB what has come together: each time it syncs the disk."""
+        for name, runs in self._held.items():
+            self._db.register("run", pa.concat_tables(runs))
+            self._db.execute(f"INSERT INTO {name} SELECT * FROM run")
+            self._db.unregister("run")
+        self._held, self._rows = {}, 0
 
     def unique(self, schema: Schema, table: Table, key: UniqueKey, kind: str) -> Iterator[KeyCase]:
         """Yield the values that a key has more than once."""
@@ -343,6 +389,8 @@ class KeyStore:
 
     def _columns(self, schema: Schema, table: Table, names: Any) -> tuple[str, list[str]] | None:
         """The stored columns of a key; None if one of them is not there or is no key column."""
+        if self._held:
+            self._insert()
         stored = self._tables.get((schema.name, table.name))
         if stored is None:
             return None
