@@ -66,7 +66,7 @@ def create_doors(
             Route("/locate", locate),
             Route("/pdi/{name:path}", _pdi, methods=METHODS),
             Route("/timemap/{name:path}", timemap),
-            Route("/uri-res/{service}", _uri_res),
+            Route("/uri-res/{service}", _uri_res, methods=_FORMS),
         ],
         lifespan=lifespan,
         exception_handlers=dict.fromkeys(
