@@ -217,7 +217,7 @@ class Session:
         """Put records onto the tape, sync it, and tell the catalogue."""
         position, pieces, added = self._journal.position, [], []
         for identifier, date, document, entry in rows:
-            piece = tape_record(identifier, date, document, entry_xml(entry))
+            piece = tape_record(identifier, date, document, entry_xml(entry), *entry.about)
             offset = position + piece.index(b"<ta:record>") + 11 - self._base
             moment = utc_moment(date)
             found = Found(
