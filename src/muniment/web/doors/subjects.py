@@ -20,7 +20,7 @@ from muniment.web.doors.finding import Named, pdi_named, versions_of
 from muniment.web.doors.pdi import spelled
 from muniment.web.doors.permission import ANYBODY, Reader, refuse_unreadable
 
-__all__ = ["Subject", "find_subject", "seen"]
+__all__ = ["Subject", "find_subject", "name_of", "seen"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Subject:
 
 def find_subject(store: Store, uri: str, base: str) -> Subject:
     """Return what a URI leads to, or refuse it."""
-    name = _of_url(uri, base) if uri[:4].lower() == "http" else uri
+    name = name_of(uri, base) if uri[:4].lower() == "http" else uri
     if is_pdi(name):
         return _of_pdi(store, uri, parse_pdi(spelled(name.encode("ascii", "replace"))))
     if name[:4].lower() == "urn:":
@@ -111,7 +111,7 @@ def seen(subject: Subject, store: Store, reader: Reader) -> Subject:
     return replace(subject, found=tuple(left), reader=reader)
 
 
-def _of_url(url: str, base: str) -> str:
+def name_of(url: str, base: str) -> str:
     """Return the name that one of our own addresses stands for."""
     if url.startswith(f"{base}/pdi/"):
         return spelled(url.removeprefix(base).encode())
