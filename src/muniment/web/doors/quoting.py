@@ -49,6 +49,8 @@ def quoted(store: Store, pdi: Pdi, accept: str, base: str, reader: Reader) -> Oc
         "Quotation": found.verdict,
         "Vary": "Accept",
     }
+    if not access_of(store.names).all_open:  # a part of what is not for everybody may be in it
+        octets.headers["Cache-Control"] = "private, no-store"
     return octets
 
 
