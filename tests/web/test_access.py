@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -91,6 +92,18 @@ def addresses(folder: Path, level: str) -> list[str]:
         *(f"/oai?verb=ListRecords&metadataPrefix={prefix}" for prefix in ("didl", "oai_dc")),
         f"/oai/{tape}?verb=ListRecords&metadataPrefix=mets",
         "/oai?verb=ListIdentifiers&metadataPrefix=oai_dc",
+        *(f"/api/objects/{quote(name, safe='')}" for name in names),
+        *(f"/api/names?id={name}" for name in names[1:3]),
+        *(f"/api/access?id={name}" for name in names),
+        f"/api/citations?id={found.pdi}",
+        f"/api/citations?id={found.pdi}%230,6",
+        f"/api/quotations?id={found.pdi}@0={found.pdi}%230,6",
+        f"{path}@0={found.pdi}%230,6",
+        f"/api/assertions?subject={found.pdi}",
+        "/api/objects",
+        f"/timemap/link/{found.pdi}",
+        f"/timemap/json/{found.pdi}",
+        "/",
     ]
 
 

@@ -92,7 +92,8 @@ def test_sets_by_format(server: tuple[str, int]) -> None:
     for spec in specs - {"format", "tape"}:
         headers = list(whole.ListIdentifiers(metadataPrefix="oai_dc", set=spec))
         assert headers
-        assert all(spec in header.setSpecs for header in headers)
+        for header in headers:  # a set holds what those below it hold
+            assert any(f"{each}:".startswith(f"{spec}:") for each in header.setSpecs)
 
 
 def test_selection_by_date(server: tuple[str, int]) -> None:
@@ -511,8 +512,9 @@ SCHEMAS = Path(__file__).resolve().parents[3] / "shared" / "xsd"
 )  # fmt: skip
 def test_answers_are_valid(client: Any, query: str) -> None:
     answer = etree.fromstring(client.get(f"/oai?{query}").content)
-    for friends in answer.iter(f"{OAI}description"):
-        friends.getparent().remove(friends)  # their schema is not at hand
+    for description in list(answer.iter(f"{OAI}description")):
+        if description[0].tag.endswith("friends"):  # whose schema is not at hand
+            description.getparent().remove(description)
     schema = public_schema()
     assert schema.validate(answer), schema.error_log
 
@@ -523,6 +525,7 @@ def public_schema() -> etree.XMLSchema:
         "http://www.w3.org/XML/1998/namespace": "xml.xsd",
         "http://purl.org/dc/elements/1.1/": "simpledc20021212.xsd",
         "http://www.openarchives.org/OAI/2.0/oai_dc/": "oai_dc.xsd",
+        "http://www.openarchives.org/OAI/2.0/oai-identifier": "oai-identifier.xsd",
         "http://www.openarchives.org/OAI/2.0/": "OAI-PMH.xsd",
     }
     imports = "".join(

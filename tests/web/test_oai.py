@@ -30,8 +30,10 @@ class Shelf:
     secret: bytes = b"of this shelf"
     hierarchy: tuple[Set, ...] = (Set("odd", "Odd numbers"),)
 
+    base_url: str = "http://localhost/oai"
+
     def about(self) -> About:
-        return About("Shelf", "http://localhost/oai", DAY - timedelta(days=9), ("a@example.org",))
+        return About("Shelf", self.base_url, DAY - timedelta(days=9), ("a@example.org",))
 
     def formats(self, identifier: str | None = None) -> Sequence[MetadataFormat]:
         if identifier is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from muniment.errors import NotFound, UsageError
@@ -37,20 +38,27 @@ def name_archive(names: Names, series: str, path: Path, by: str) -> Pdi:
     return pdi
 
 
-def cite_part(names: Names, text: str) -> tuple[Pdi, str]:
-    """Return a citation of a document or a part of one, after checking that the part is there."""
+def cite_part(
+    names: Names, text: str, opened: Callable[[Pdi], Path] | None = None
+) -> tuple[Pdi, str]:
+    """Return a citation of a document or a part of one, after checking that the part is there.
+
+    ``opened`` gives documents that are kept elsewhere than beside the names, as files.
+    """
     pdi = names.read(text, Profile.CITE)
     if pdi.citation is not None:
         raise UsageError(f"{pdi} is a citation already; check it with: muniment pdi check")
     found = names.resolve(pdi)
     if found.binding is None or found.pdi is None:
         raise NotFound(f"nothing can be shown for {pdi}: it is {found.status}")
-    path = open_kept(names, found.binding)
+    path = open_kept(names, found.binding) if opened is None else None
     words = []
     titles = names.assertions(str(found.binding.pdi), "title", inherited=True)
     if titles:
         words.append(str(titles[-1].value))
     if pdi.fragment is not None:
+        path = path if opened is None else opened(found.binding.pdi)
+        assert path is not None
         extract(path, pdi.media_type, pdi.fragment, strict=True)
         words += _names_of(path, pdi)
     digest = found.binding.digest.hex()

@@ -40,6 +40,10 @@ __all__ = ["serve"]
     "--upstream", "upstreams", nargs=3, multiple=True, metavar="SERIES[:FIRST-LAST] HOW URL",
     help="Who resolves other names, asked by http or thttp, or a redirect leads there; repeatable.",
 )  # fmt: skip
+@click.option(
+    "--context-from", "contexts", multiple=True, metavar="URL",
+    help="From where ContextObjects of OpenURL may be fetched; repeatable.",
+)  # fmt: skip
 @click.option("--access-log", is_flag=True, help="Write a line of JSON per request to stderr.")
 @click.option("--largest", default="4G", show_default=True, help="The largest document to put.")
 @click.option(
@@ -50,8 +54,9 @@ __all__ = ["serve"]
 @json_option
 def serve(
     store: Path, host: str, port: int, base_url: str, emails: tuple[str, ...],
-    workers: int | None, upstreams: tuple[tuple[str, str, str], ...], access_log: bool,
-    largest: str, patience: float, trace: bool, as_json: bool,
+    workers: int | None, upstreams: tuple[tuple[str, str, str], ...],
+    contexts: tuple[str, ...], access_log: bool, largest: str, patience: float, trace: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Open a store to others by standard protocols.
 
@@ -95,6 +100,7 @@ def serve(
     def config(board: Board) -> uvicorn.Config:
         desk = Desk(store, base_url, emails or (f"archive@{name}",))
         desk.largest, desk.patience, desk.traces = most, patience, trace
+        desk.references = tuple(each.rstrip("/") + "/" for each in contexts)
         others = Upstreams(known, f"{desk.store().settings.id} {address}")
         return configured(create_doors(desk, hosts, board, others), patience)
 

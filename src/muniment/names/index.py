@@ -169,12 +169,14 @@ class Index:
             found = self._series[name] = self.db.last_insert_rowid()
         return found
 
-    def events(self, kind: str, subject: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    def events(
+        self, kind: str, subject: str | None = None, without: str = ""
+    ) -> Iterator[tuple[int, dict[str, Any]]]:
         """Yield line number and content of the records of a kind (``registry.%`` for several)."""
-        sql = "SELECT line, body FROM event WHERE kind LIKE ?"
-        values: tuple[str, ...] = (kind,)
+        sql = "SELECT line, body FROM event WHERE kind LIKE ? AND kind<>?"
+        values: tuple[str, ...] = (kind, without)
         if subject is not None:
-            sql, values = f"{sql} AND subject=?", (kind, subject)
+            sql, values = f"{sql} AND subject=?", (*values, subject)
         for line, body in self.db.execute(f"{sql} ORDER BY line", values).fetchall():
             yield line, json.loads(body)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from muniment.errors import IdentifierError, NameRefused, UsageError
@@ -13,7 +15,7 @@ from muniment.identifiers.urn import parse_pdi_urn, parse_urn_2141
 from muniment.registry.registration import Registration
 from muniment.registry.workflow import Registry
 
-__all__ = ["Verdict", "assign", "follow_rules", "same", "validate"]
+__all__ = ["Verdict", "assign", "assigned_to", "follow_rules", "same", "validate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,17 @@ def _assignment(registry: Registry, canonical: str) -> list[str] | None:
     if not events:
         return None
     return [target for _, event in events for target in event["targets"]]
+
+
+def assigned_to(registry: Registry, target: str, most: int = 100) -> list[str]:
+    """Return the URNs that were assigned to something, oldest first."""
+    rows = registry.names.current().db.execute(
+        "SELECT subject, body FROM event WHERE kind='registry.assign' AND instr(body, ?) "
+        "ORDER BY line",
+        (json.dumps(target)[1:-1],),
+    )
+    found = (urn for urn, body in rows if target in json.loads(body)["targets"])
+    return list(dict.fromkeys(islice(found, most)))
 
 
 def assign(registry: Registry, text: str, targets: Sequence[str], by: str) -> str:

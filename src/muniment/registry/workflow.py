@@ -104,9 +104,7 @@ class Registry:
     def entries(self) -> dict[tuple[str, str], Entry]:
         """Return every entry that was ever touched."""
         entries: dict[tuple[str, str], Entry] = {}
-        for line, event in self.names.current().events("registry.%"):
-            if event["kind"] == "registry.assign":
-                continue
+        for line, event in self.names.current().events("registry.%", without="registry.assign"):
             kind, _, name = event["subject"].partition(":")
             entry = entries.get((kind, name)) or Entry(kind, name)
             entries[kind, name] = _after(entry, line, event)

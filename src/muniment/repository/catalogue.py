@@ -44,9 +44,14 @@ CREATE TABLE IF NOT EXISTS stream (
     size INTEGER NOT NULL, file INTEGER NOT NULL,
     PRIMARY KEY (identifier, file, offset)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS membership (
+    kind TEXT NOT NULL, name TEXT NOT NULL, file INTEGER NOT NULL, number INTEGER NOT NULL,
+    PRIMARY KEY (kind, name, file, number)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS membership_record ON membership (file, number);
 CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
-VERSION = 1
+VERSION = 2
 _WAIT = 600_000  # ms that one writer waits for another
 _RECORD = (
     "file, number, identifier, date, offset, length, kind, sha256, pdi, size, streams, namespaces"
@@ -134,7 +139,7 @@ class Catalogue:
 
     def clear(self) -> None:
         """Forget everything."""
-        for table in ("file", "record", "name", "stream", "state"):
+        for table in ("file", "record", "name", "stream", "membership", "state"):
             self._db.execute(f"DELETE FROM {table}")
 
     # Files
@@ -161,7 +166,7 @@ class Catalogue:
 
     def drop_file(self, file: int) -> None:
         """Forget a file and everything in it, which is slow."""
-        for table in ("record", "name", "stream"):
+        for table in ("record", "name", "stream", "membership"):
             self._db.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
         self.remove_file(file)
 
@@ -191,14 +196,16 @@ class Catalogue:
 
     def add_records(self, rows: Iterable[tuple[Found, Entry]], skip_known: bool = False) -> None:
         """Add records with all their names."""
-        records, names = [], []
+        records, names, members = [], [], []
         for found, entry in rows:
             records.append(found)
             names += _names(found, entry)
+            members += _memberships(found, entry)
         how = "INSERT OR IGNORE" if skip_known else "INSERT"
         marks = ", ".join("?" * 12)
         self._db.executemany(f"{how} INTO record VALUES ({marks})", records)
         self._db.executemany("INSERT OR IGNORE INTO name VALUES (?, ?, ?, ?)", names)
+        self._db.executemany("INSERT OR IGNORE INTO membership VALUES (?, ?, ?, ?)", members)
 
     def record(self, identifier: str) -> Found | None:
         """Return a record by its package identifier."""
@@ -213,6 +220,17 @@ class Catalogue:
         rows = [self._one(question, place) for place in places]
         found = {row[2]: Found(*row) for row in rows if row is not None}
         return sorted(found.values(), key=lambda each: (each.date, each.file, each.number))
+
+    def memberships(self, found: Found) -> list[tuple[str, str]]:
+        """Return the foreign form and the collections of a record that came from elsewhere."""
+        question = "SELECT kind, name FROM membership WHERE file = ? AND number = ?"
+        rows = self._db.execute(question, (found.file, found.number))
+        return [(str(kind), str(name)) for kind, name in rows]
+
+    def groups(self, kind: str, file: int = -1) -> list[str]:
+        """Return all foreign forms, or all collections that records from elsewhere name."""
+        question = "SELECT DISTINCT name FROM membership WHERE kind = ? AND ? IN (-1, file)"
+        return sorted(str(name) for (name,) in self._db.execute(question, (kind, file)))
 
     def is_named(self, name: str) -> bool:
         """Whether anything carries a name."""
@@ -302,3 +320,9 @@ def _names(found: Found, entry: Entry) -> list[tuple[str, str, int, int]]:
             names.append((name, "pdi", found.file, found.number))
     names += [(name, "stream", found.file, found.number) for name in entry.streams]
     return names
+
+
+def _memberships(found: Found, entry: Entry) -> list[tuple[str, str, int, int]]:
+    place = found.file, found.number
+    forms = [("form", entry.form, *place)] if entry.form else []
+    return forms + [("collection", name, *place) for name in entry.collections]

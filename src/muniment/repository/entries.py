@@ -9,19 +9,24 @@ import re
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr, unescape
 
+from lxml import etree
+
 from muniment.errors import FormatError
 from muniment.objects import read_object
+from muniment.objects.didl import parse
 from muniment.tape.records import STORE
 
 __all__ = ["Entry", "entry_of", "entry_xml", "parse_entry"]
 
 _ENTRY = re.compile(
     rf'<mu:entry xmlns:mu="{re.escape(STORE)}"((?: [a-z0-9]+="[^"<]*")*)>'
-    r"((?:<mu:(?:content|stream)>[^<]*</mu:(?:content|stream)>)*)</mu:entry>"
+    r"((?:<mu:(?:content|stream|collection)>[^<]*</mu:(?:content|stream|collection)>)*)</mu:entry>"
 )
 _ATTRIBUTE = re.compile(r' ([a-z0-9]+)="([^"]*)"')
-_CHILD = re.compile(r"<mu:(content|stream)>([^<]*)<")
+_CHILD = re.compile(r"<mu:(content|stream|collection)>([^<]*)<")
 _QUOTE = {"&quot;": '"'}
+_TERMS = "http://purl.org/dc/terms/"
+_LONGEST = 200  # characters of the name of a collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,9 @@ class Entry:
     contents: tuple[str, ...] = ()
     streams: tuple[str, ...] = ()
     size: int = 0  # of all datastreams, in bytes
+    form: str = ""  # the namespace of a record that is neither DIDL nor METS
+    collections: tuple[str, ...] = ()  # that a record from elsewhere names
+    about: tuple[bytes, ...] = ()  # elements on where it comes from; not in the catalogue
 
 
 def entry_xml(entry: Entry) -> bytes:
@@ -41,10 +49,16 @@ def entry_xml(entry: Entry) -> bytes:
     pdi = f" pdi={quoteattr(entry.pdi)}" if entry.pdi else ""
     names = "".join(f"<mu:content>{escape(name)}</mu:content>" for name in entry.contents)
     streams = "".join(f"<mu:stream>{escape(name)}</mu:stream>" for name in entry.streams)
+    form = f" form={_quoted(entry.form)}" if entry.form else ""
+    parts = "".join(f"<mu:collection>{escape(n)}</mu:collection>" for n in entry.collections)
     return (
         f'<mu:entry xmlns:mu="{STORE}" kind="{entry.kind}" sha256="{entry.sha256}"{pdi} '
-        f'size="{entry.size}">{names}{streams}</mu:entry>'
+        f'size="{entry.size}"{form}>{names}{streams}{parts}</mu:entry>'
     ).encode()
+
+
+def _quoted(text: str) -> str:
+    return '"' + escape(text, {'"': "&quot;"}) + '"'
 
 
 def parse_entry(admin: bytes) -> Entry | None:
@@ -53,30 +67,43 @@ def parse_entry(admin: bytes) -> Entry | None:
     if match is None:
         return None
     facts = {name: unescape(value, _QUOTE) for name, value in _ATTRIBUTE.findall(match[1])}
-    contents: list[str] = []
-    streams: list[str] = []
+    children: dict[str, list[str]] = {"content": [], "stream": [], "collection": []}
     for kind, text in _CHILD.findall(match[2]):
-        (contents if kind == "content" else streams).append(unescape(text))
+        children[kind].append(unescape(text))
     size = facts.get("size", "0")
     return Entry(
         facts.get("kind", "record"),
         facts.get("sha256", ""),
         facts.get("pdi", ""),
-        tuple(contents),
-        tuple(streams),
+        tuple(children["content"]),
+        tuple(children["stream"]),
         int(size) if size.isdecimal() else 0,
+        facts.get("form", ""),
+        tuple(children["collection"]),
     )
 
 
 def entry_of(document: bytes, sha256: str, identifier: str) -> Entry:
     """Return an entry for a record that the store did not write, by looking into it."""
     try:
+        root = parse(document, identifier)
         thing = read_object(document, identifier)
     except FormatError:
-        thing = None
-    if thing is None:
         return Entry("record", sha256)
+    collections = _collections(root)
+    if thing is None:
+        return Entry("record", sha256, form=_namespace(root), collections=collections)
     streams = tuple(stream.identifier for stream in thing.streams if stream.identifier)
     contents = tuple(name for name in thing.contents if name)
     size = sum(stream.size for stream in thing.streams if stream.size > 0)
-    return Entry("object", sha256, "", contents, streams, size)
+    return Entry("object", sha256, "", contents, streams, size, collections=collections)
+
+
+def _namespace(root: etree._Element) -> str:
+    return etree.QName(root).namespace or ""
+
+
+def _collections(root: etree._Element) -> tuple[str, ...]:
+    """Return the collections that a record says it is part of."""
+    found = (" ".join((each.text or "").split()) for each in root.iter(f"{{{_TERMS}}}isPartOf"))
+    return tuple(dict.fromkeys(name for name in found if name and len(name) <= _LONGEST))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from uuid import UUID
@@ -24,6 +25,7 @@ from muniment.objects import didl_statement
 from muniment.objects.didl import parse
 from muniment.repository.catalogue import Found
 from muniment.repository.entries import Entry, entry_of, entry_xml, parse_entry
+from muniment.repository.provenance import harvest_of, harvested_about, note_imports, origins
 from muniment.repository.reindex import catalogue_arc, catalogue_tape
 from muniment.repository.session import Session
 from muniment.repository.settings import new_uuid, now
@@ -121,13 +123,18 @@ def _streams(store: Store, found: Found) -> list[str]:
 def _record_again(store: Store, found: Found) -> bytes:
     """Return a record for another tape; a foreign one that leaned on its tape stands alone now."""
     document = store.document(found)
-    entry = Entry(found.kind, hashlib.sha256(document).hexdigest(), found.pdi)
+    known = store.catalogue.memberships(found)
+    form = next((name for kind, name in known if kind == "form"), "")
+    collections = tuple(name for kind, name in known if kind == "collection")
+    digest = hashlib.sha256(document).hexdigest()
+    entry = Entry(found.kind, digest, found.pdi, form=form, collections=collections)
     if found.kind == "object":
         thing = store.object(found)
         contents = tuple(name for name in thing.contents if name and name != found.pdi)
         streams = tuple(_streams(store, found))
-        entry = Entry("object", entry.sha256, found.pdi, contents, streams, found.size)
-    return tape_record(found.identifier, found.date, document, entry_xml(entry))
+        entry = replace(entry, contents=contents, streams=streams, size=found.size)
+    about = origins(store, found)
+    return tape_record(found.identifier, found.date, document, entry_xml(entry), *about)
 
 
 def _copy_stream(store: Store, identifier: str, target: BinaryIO, form: ArcFormat) -> None:
@@ -181,6 +188,8 @@ def import_files(store: Store, paths: Sequence[Path]) -> Moved:
             each.take_in()
         if wanted:
             _write_receipt(store, wanted)
+            with store.catalogue.change():
+                note_imports(store)
     return Moved(
         len(wanted),
         sum(each.count for each in wanted if each.is_tape),
@@ -331,23 +340,24 @@ def import_records(store: Store, paths: Sequence[Path]) -> Moved:
     count = known = 0
     with Session(store) as session:
         for path in paths:
-            for identifier, date, document in _documents(_existing(path)):
+            for identifier, date, document, about in _documents(_existing(path)):
                 there = store.catalogue.record(identifier)
                 digest = hashlib.sha256(document).hexdigest()
-                entry = entry_of(document, digest, identifier)
+                entry = replace(entry_of(document, digest, identifier), about=about)
                 session.add_record(identifier, date, document, entry)
                 known += there is not None and there.sha256 == digest
                 count += there is None
     return Moved(int(count > 0), count, 0, known)
 
 
-def _documents(path: Path) -> Iterator[tuple[str, str, bytes]]:
+def _documents(path: Path) -> Iterator[tuple[str, str, bytes, tuple[bytes, ...]]]:
     data = path.read_bytes()
     root = parse(data, str(path))
     if root.tag != f"{{{_OAI}}}OAI-PMH":
         identifier = root.get("DIDLDocumentId") or root.get("OBJID") or _named(data)
-        yield identifier, now(), etree.tostring(root, encoding="utf-8")
+        yield identifier, now(), etree.tostring(root, encoding="utf-8"), ()
         return
+    source, harvested = harvest_of(root)
     for record in root.iter(f"{{{_OAI}}}record"):
         header, metadata = record.find(f"{{{_OAI}}}header"), record.find(f"{{{_OAI}}}metadata")
         if header is None or metadata is None or not len(metadata):
@@ -357,7 +367,8 @@ def _documents(path: Path) -> Iterator[tuple[str, str, bytes]]:
         if not identifier or not date:
             raise FormatError(f"{path}: a record has no identifier or no datestamp")
         metadata[0].tail = None
-        yield identifier, date, etree.tostring(metadata[0], encoding="utf-8")
+        about = harvested_about(record, source, harvested)
+        yield identifier, date, etree.tostring(metadata[0], encoding="utf-8"), about
 
 
 def _named(data: bytes) -> str:

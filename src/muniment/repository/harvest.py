@@ -11,26 +11,45 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from muniment.repository.catalogue import Catalogue, Found
+from muniment.repository.catalogue import Catalogue, File, Found
 
-__all__ = ["Wanted", "count", "earliest", "formats", "last", "number_of", "secret", "select"]
+__all__ = [
+    "Wanted",
+    "count",
+    "earliest",
+    "formats",
+    "last",
+    "number_of",
+    "secret",
+    "select",
+    "series",
+]
 
 _BITS = 32  # of a record's number within its file
 _COLUMNS = (
     "file, number, identifier, date, offset, length, kind, sha256, pdi, size, streams, namespaces"
 )
 _TOKEN = "rtrim(pdi, '0123456789')"  # a PDI up to the dot before its version
+_SERIES = "substr(pdi, 7, instr(substr(pdi, 7), '/') - 1)"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which records: both dates are included; ``file`` is a tape, ``format`` the token of a PDI."""
+    """Which records: both dates are included; ``file`` is a tape, ``format`` the token of a PDI.
+
+    ``series`` stands for itself and all below it; ``form`` is the namespace of a record that is
+    neither DIDL nor METS, ``collection`` what a record from elsewhere says it is part of.
+    """
 
     since: str = ""
     until: str = "9999"
     kinds: tuple[str, ...] = ("object", "record")
     file: int = -1
     format: str = ""
+    series: str = ""
+    form: str = ""
+    collection: str = ""
+    collected: bool = False  # in any series or collection
 
     def sql(self) -> tuple[str, tuple[Any, ...]]:
         """Return the condition and its values."""
@@ -44,6 +63,17 @@ class Wanted:
             tail = f".{self.format}."
             text += f" AND substr({_TOKEN}, ?) = ?"
             values += [-len(tail), tail]
+        if self.series:
+            text += f" AND ({_SERIES} = ? OR substr({_SERIES}, ?) = ?)"
+            values += [self.series, -len(self.series) - 1, f".{self.series}"]
+        for kind, name in (("form", self.form), ("collection", self.collection)):
+            if name:
+                text += " AND (file, number) IN (SELECT file, number FROM membership "
+                text += "WHERE kind = ? AND name = ?)"
+                values += [kind, name]
+        if self.collected:
+            text += " AND (pdi <> '' OR (file, number) IN (SELECT file, number FROM membership "
+            text += "WHERE kind = 'collection'))"
         return text, tuple(values)
 
 
@@ -104,6 +134,18 @@ def formats(catalogue: Catalogue, file: int = -1) -> list[str]:
         (file,),
     )
     return sorted(token.strip(".") for (token,) in rows if token.strip("."))
+
+
+def tapes(catalogue: Catalogue) -> list[File]:
+    """The tapes that hold more than the store's own logs and receipts."""
+    question = "SELECT 1 FROM record WHERE file = ? AND kind IN ('object', 'record') LIMIT 1"
+    return [t for t in catalogue.files("tape") if any(catalogue.answer(question, (t.id,)))]
+
+
+def series(catalogue: Catalogue, file: int = -1) -> list[str]:
+    """The document series of all PDIs."""
+    question = f"SELECT DISTINCT {_SERIES} FROM record WHERE pdi <> '' AND ? IN (-1, file)"
+    return sorted(str(name) for (name,) in catalogue.answer(question, (file,)) if name)
 
 
 def secret(catalogue: Catalogue) -> bytes:

@@ -16,6 +16,7 @@ from muniment.errors import StoreError
 from muniment.repository.catalogue import Found, Stream
 from muniment.repository.entries import Entry, entry_of, parse_entry
 from muniment.repository.naming import statement
+from muniment.repository.provenance import note_imports
 from muniment.tape import index as tape_index
 from muniment.tape.document import standalone
 from muniment.tape.index import moment
@@ -57,6 +58,7 @@ def reindex(store: Store, only_if_needed: bool = False) -> Rebuilt | None:
             for number, name in arcs:
                 catalogue_arc(store, number, name)
             _remember_names(store)
+            note_imports(store)
             catalogue.set_state("complete", 1)
         store.forget()
     counts = store.catalogue.counts()

@@ -173,20 +173,27 @@ class Session:
                 rows = [self._record(draft, created) for draft in group.drafts]
                 self._arcs.sync()
                 added = self._append(rows)
+                settled = any(draft.settle for draft in group.drafts)
+                if settled:  # the next who settles a name must know of this one
+                    self._bind(added, group.drafts)
         except BaseException:
             self._undo()
             raise
-        bind(
-            self.store,
-            [
-                bound(draft.pdi, draft.streams, found.identifier, found.sha256, found.length)
-                for found, draft in zip(added, group.drafts, strict=True)
-            ],
-        )
+        if not settled:
+            self._bind(added, group.drafts)
         self.acknowledged += [
             Added(found.identifier, draft.pdi, draft.contents, len(draft.streams), found.size)
             for found, draft in zip(added, group.drafts, strict=True)
         ]
+
+    def _bind(self, added: Sequence[Found], drafts: Sequence[_Draft]) -> None:
+        bind(
+            self.store,
+            [
+                bound(draft.pdi, draft.streams, found.identifier, found.sha256, found.length)
+                for found, draft in zip(added, drafts, strict=True)
+            ],
+        )
 
     def _check_rescued(self) -> None:
         """In our turn nobody else is writing: what lies unknown on a tape is of a dead writer."""
@@ -217,7 +224,7 @@ class Session:
         """Put records onto the tape, sync it, and tell the catalogue."""
         position, pieces, added = self._journal.position, [], []
         for identifier, date, document, entry in rows:
-            piece = tape_record(identifier, date, document, entry_xml(entry))
+            piece = tape_record(identifier, date, document, entry_xml(entry), *entry.about)
             offset = position + piece.index(b"<ta:record>") + 11 - self._base
             moment = utc_moment(date)
             found = Found(

@@ -41,12 +41,11 @@ def tape_head(
     return head.encode() + more
 
 
-def tape_record(identifier: str, date: str, payload: bytes, admin: bytes = b"") -> bytes:
-    """Return one record with a line of its own; ``admin`` is one element, or nothing."""
+def tape_record(identifier: str, date: str, payload: bytes, *admins: bytes) -> bytes:
+    """Return one record with a line of its own; ``admins`` are elements about it."""
     if not identifier or not date:
         raise TapeError(identifier or "a record", None, "a record needs an identifier and a date")
-    if admin:
-        admin = b"<ta:recordAdmin>" + admin + b"</ta:recordAdmin>"
+    admin = b"".join(b"<ta:recordAdmin>%b</ta:recordAdmin>" % each for each in admins)
     return b"".join(
         (
             b"<ta:tapeRecord><ta:tapeRecordAdmin><ta:identifier>",

@@ -67,6 +67,8 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(error.status, str(error), Retry_After=str(seconds))
         case NameRefused():
             return Refusal(error.status, str(error))
+        case IdentifierError(code="E_DATE") if "calendar" in error.message:
+            return Refusal(404, str(error))  # well-formed, and nothing can have this name
         case IdentifierError() | UsageError():
             return Refusal(400, str(error))
         case HTTPException():

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from muniment.errors import MunimentError
+from muniment.web.api.routes import api_routes
 from muniment.web.app import Endpoint, Guard, static_file
 from muniment.web.doors.answers import Refusal, page, refusal_of, refuse
 from muniment.web.doors.board import Board
@@ -66,7 +67,8 @@ def create_doors(
             Route("/locate", locate),
             Route("/pdi/{name:path}", _pdi, methods=METHODS),
             Route("/timemap/{name:path}", timemap),
-            Route("/uri-res/{service}", _uri_res),
+            Route("/uri-res/{service}", _uri_res, methods=_FORMS),
+            *api_routes(),
         ],
         lifespan=lifespan,
         exception_handlers=dict.fromkeys(
@@ -130,7 +132,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _health(request: Request) -> Response:
     """Whether the store can be read."""
     if request.method == "OPTIONS":
-        return Response(None, 204, {"Allow": "GET, HEAD, OPTIONS, POST"})
+        whole = request.scope["raw_path"] == b"*"
+        return Response(None, 204, {"Allow": "GET, HEAD, OPTIONS" + ", POST, PUT" * whole})
     desk: Desk = request.app.state.desk
     await desk.ask(lambda store: store.catalogue.state("complete"))
     return Response("ok\n", media_type="text/plain")

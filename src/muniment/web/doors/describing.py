@@ -1,4 +1,4 @@
-"""Descriptions of documents (URCs): JSON-LD, Turtle, ERC and HTML from one set of facts."""
+"""Descriptions of documents (URCs): JSON-LD, RDF, ERC and HTML from one set of facts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from muniment.registry.validation import Verdict
 from muniment.repository import Store
 from muniment.repository.catalogue import Found
 from muniment.web.doors.answers import page, safe_text
 from muniment.web.doors.locating import pdi_url
 
-__all__ = ["DESCRIPTIONS", "Description", "describe"]
+__all__ = ["DESCRIPTIONS", "Description", "describe", "describe_urn"]
 
 _DC = "http://purl.org/dc/elements/1.1/"
 _TERMS = "http://purl.org/dc/terms/"
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NOT_IN_IRI = re.compile(r'[<>"{}|^`\\]')
 _UNKNOWN = "(:unkn) unknown"
 
@@ -48,13 +51,23 @@ def describe(store: Store, found: Found, base: str) -> Description:
     )
 
 
+def describe_urn(verdict: Verdict, base: str) -> Description:
+    """Return what the registry says about a URN."""
+    name = verdict.canonical or verdict.urn
+    pairs = [("identifier", name), *(("source", each) for each in verdict.resolves)]
+    relation = f"{verdict.snid}, version {verdict.version} of its registration, {verdict.state}"
+    pairs.append(("relation", relation))
+    return Description(name, f"{base}/uri-res/N2L?{safe_text(name)}", "", tuple(pairs), ())
+
+
 def _json_ld(items: Sequence[Description]) -> bytes:
     graph = []
     for item in items:
         node: dict[str, object] = {"@id": item.name}
         for key in dict.fromkeys(key for key, _ in item.pairs):
             node[f"dc:{key}"] = [value for name, value in item.pairs if name == key]
-        node["dcterms:created"] = item.created
+        if item.created:
+            node["dcterms:created"] = item.created
         node["dcterms:hasPart"] = [{"@id": part} for part in item.parts]
         graph.append(node)
     context = {"dc": _DC, "dcterms": _TERMS}
@@ -66,10 +79,31 @@ def _turtle(items: Sequence[Description]) -> bytes:
     lines = [f"@prefix dc: <{_DC}> .", f"@prefix dcterms: <{_TERMS}> ."]
     for item in items:
         said = [f"dc:{key} {_literal(value)}" for key, value in item.pairs]
-        said.append(f"dcterms:created {_literal(item.created)}")
+        said += [f"dcterms:created {_literal(item.created)}"] if item.created else []
         said += [f"dcterms:hasPart {_iri(part)}" for part in item.parts]
         lines.append(f"{_iri(item.name)}\n    " + " ;\n    ".join(said) + " .")
     return ("\n".join(lines) + "\n").encode()
+
+
+def _rdf_xml(items: Sequence[Description]) -> bytes:
+    parts = []
+    for item in items:
+        said = [f"<dc:{key}>{_xml(value)}</dc:{key}>" for key, value in item.pairs]
+        said += [f"<dcterms:created>{_xml(item.created)}</dcterms:created>"] if item.created else []
+        said += [f"<dcterms:hasPart rdf:resource={_reference(part)}/>" for part in item.parts]
+        about = f"<rdf:Description rdf:about={_reference(item.name)}>"
+        parts.append(f"{about}{''.join(said)}</rdf:Description>")
+    spaces = f'xmlns:rdf="{_RDF}" xmlns:dc="{_DC}" xmlns:dcterms="{_TERMS}"'
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n'
+    return f"{head}<rdf:RDF {spaces}>{''.join(parts)}</rdf:RDF>\n".encode("utf-8", "replace")
+
+
+def _xml(text: str) -> str:
+    return escape(_NOT_XML.sub("\ufffd", text), quote=False)
+
+
+def _reference(name: str) -> str:
+    return f'"{escape(_iri(name)[1:-1])}"'
 
 
 def _literal(text: str) -> str:
@@ -112,6 +146,7 @@ def _html(items: Sequence[Description]) -> bytes:
 DESCRIPTIONS: dict[str, Callable[[Sequence[Description]], bytes]] = {
     "application/ld+json": _json_ld,
     "text/turtle": _turtle,
+    "application/rdf+xml": _rdf_xml,
     "text/html": _html,
     "text/plain": _erc,
 }

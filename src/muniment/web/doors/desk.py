@@ -34,6 +34,7 @@ class Desk:
         self.largest = 4 << 30  # bytes of a document that is put here
         self.patience = 30.0  # seconds without a byte
         self.traces = False
+        self.references: tuple[str, ...] = ()  # addresses from which context objects are fetched
         self.series = settings.series
 
     def store(self) -> Store:

@@ -21,7 +21,7 @@ from muniment.web.doors.finding import versions_of
 from muniment.web.doors.permission import Reader, reader_of
 from muniment.web.oai.shelf import tape_name
 
-__all__ = ["locate", "located", "pdi_url", "record_url", "stream_url"]
+__all__ = ["locate", "located", "pdi_url", "record_url", "stream_url", "version_facts"]
 
 _KINDS = ("application/json", "text/uri-list", "text/html")
 
@@ -53,7 +53,7 @@ def located(store: Store, name: str, base: str, reader: Reader) -> dict[str, Any
         raise NotFound(f"there is nothing called {name} in this store")
     facts: dict[str, Any] = {
         "id": name,
-        "versions": [_version(store, each, base, reader) for each in found],
+        "versions": [version_facts(store, each, base, reader) for each in found],
     }
     access = access_of(store.names)
     if stream is not None and reader.sees(access.of_stream(store.catalogue.named(name, "stream"))):
@@ -69,7 +69,8 @@ def located(store: Store, name: str, base: str, reader: Reader) -> dict[str, Any
     return facts
 
 
-def _version(store: Store, found: Found, base: str, reader: Reader) -> dict[str, Any]:
+def version_facts(store: Store, found: Found, base: str, reader: Reader) -> dict[str, Any]:
+    """Return where a version lies; of what a reader may not read, that it is there."""
     tape = store.catalogue.file(found.file)
     decision = access_of(store.names).of_record(found)
     facts = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,12 +10,19 @@ from starlette.responses import Response
 
 from muniment.errors import NotFound
 from muniment.identifiers import parse_pdi
-from muniment.identifiers.openurl import KEV, VERSION, ContextObject, parse_kev
+from muniment.identifiers.openurl import ContextObject
 from muniment.repository import Store
 from muniment.repository.access import access_of
 from muniment.repository.catalogue import File
 from muniment.repository.naming import is_pdi
 from muniment.web.doors.answers import Refusal, body_of, uri_list
+from muniment.web.doors.contexts import (
+    LARGEST,
+    Envelope,
+    fetched,
+    parse_context,
+    parse_envelope,
+)
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.finding import (
     octets_of,
@@ -27,12 +33,12 @@ from muniment.web.doors.finding import (
 )
 from muniment.web.doors.octets import Octets, deliver
 from muniment.web.doors.permission import Reader, caching, reader_of, refuse_unreadable
+from muniment.web.doors.subjects import name_of
 
 __all__ = ["openurl"]
 
 _DATASTREAM = {"info:lanl-repo/svc/getDatastream", "info:lanl-repo/svc/getdatastream"}
 _IDENTIFIERS = {"info:lanl-repo/svc/identifiers.list"}
-_LOWER = re.compile(r"(?i)((?:url|ctx)_ver=)z39\.88-2004")
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,9 @@ async def openurl(request: Request) -> Response:
     query = request.scope["query_string"]
     if request.method == "POST":
         query = b"&".join(part for part in (query, await body_of(request)) if part)
-    asked = _asked(query)
+    envelope = parse_envelope(query)
+    context = envelope.context or await _referred(request, envelope)
+    asked = _context(context)
     arc = request.path_params.get("arc", "")
     desk: Desk = request.app.state.desk
     reader = reader_of(request)
@@ -64,28 +72,22 @@ async def openurl(request: Request) -> Response:
     return deliver(octets, method, request.headers)
 
 
-def _asked(query: bytes) -> _Asked:
-    try:
-        text = _LOWER.sub(rf"\g<1>{VERSION}", query.decode("ascii"))
-    except UnicodeDecodeError:
-        raise Refusal(400, "an OpenURL is ASCII, with percent-escapes") from None
-    keys = dict(parse_kev(text).foreign)
-    if not re.search(r"(?:^|&)url_ver=", text):
-        raise Refusal(400, f"the key url_ver={VERSION} is missing")
-    if "url_ctx_ref" in keys:
-        raise Refusal(501, "context objects by reference are not fetched; send them by value")
-    if "url_ctx_val" in keys:
-        _check_format(text)
-        return _context(parse_kev(_LOWER.sub(rf"\g<1>{VERSION}", keys["url_ctx_val"])))
-    return _context(parse_kev(text))
+async def _referred(request: Request, envelope: Envelope) -> ContextObject:
+    """Read the ContextObject that a request refers to, from this store or a named address."""
+    desk: Desk = request.app.state.desk
+    reader, reference = reader_of(request), envelope.reference
+    inside = not reference.lower().startswith(("http:", "https:"))
 
+    def read(store: Store) -> bytes:
+        octets = _octets(store, name_of(reference, desk.base), None, reader)
+        with octets.source as source:
+            return source.read(LARGEST + 1)
 
-def _check_format(text: str) -> None:
-    from urllib.parse import parse_qs
-
-    given = parse_qs(text).get("url_ctx_fmt", [KEV])
-    if given != [KEV]:
-        raise Refusal(501, f"context objects are read in the format {KEV}, not {given[0][:200]}")
+    if inside or reference.startswith(f"{desk.base}/"):
+        data = await desk.ask(read)
+    else:
+        data = await fetched(reference, desk.references)
+    return parse_context(data, envelope.format)
 
 
 def _context(context: ContextObject) -> _Asked:

@@ -20,7 +20,7 @@ from muniment.web.doors.locating import pdi_url
 from muniment.web.doors.octets import Octets, of_bytes
 from muniment.web.doors.permission import Reader, refuse_unreadable
 
-__all__ = ["quoted"]
+__all__ = ["check", "document_path", "facts_of", "quoted"]
 
 _LARGEST = 256 << 20  # bytes of a document of which a part is cut out
 
@@ -28,13 +28,8 @@ _LARGEST = 256 << 20  # bytes of a document of which a part is cut out
 def quoted(store: Store, pdi: Pdi, accept: str, base: str, reader: Reader) -> Octets:
     """Return the part that stands in the citing document, or as JSON what was found out."""
     assert pdi.citation is not None
-    with tempfile.TemporaryDirectory(prefix="muniment-") as folder:
-
-        def opened(each: Pdi) -> Path:
-            return _document(store, each, Path(folder), reader)
-
-        found = check_quotation(pdi, opened)
-    data = json.dumps(_facts(found), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    found = check(store, pdi, reader)
+    data = json.dumps(facts_of(found), ensure_ascii=False).encode("utf-8", "backslashreplace")
     kinds = [found.found.media_type or "text/plain", "application/json"]
     wanted = best(accept, kinds)
     if wanted is None:
@@ -49,10 +44,18 @@ def quoted(store: Store, pdi: Pdi, accept: str, base: str, reader: Reader) -> Oc
         "Quotation": found.verdict,
         "Vary": "Accept",
     }
+    if not access_of(store.names).all_open:  # a part of what is not for everybody may be in it
+        octets.headers["Cache-Control"] = "private, no-store"
     return octets
 
 
-def _document(store: Store, pdi: Pdi, folder: Path, reader: Reader) -> Path:
+def check(store: Store, pdi: Pdi, reader: Reader) -> Quotation:
+    """Compare what a citation cites with what stands in the citing document."""
+    with tempfile.TemporaryDirectory(prefix="muniment-") as folder:
+        return check_quotation(pdi, lambda each: document_path(store, each, Path(folder), reader))
+
+
+def document_path(store: Store, pdi: Pdi, folder: Path, reader: Reader) -> Path:
     """Return a document as a file; a database is read where it lies."""
     named = pdi_named(store, pdi.document)
     decision = access_of(store.names).of_pdi(named.pdi)
@@ -70,7 +73,8 @@ def _document(store: Store, pdi: Pdi, folder: Path, reader: Reader) -> Path:
     return path
 
 
-def _facts(found: Quotation) -> dict[str, Any]:
+def facts_of(found: Quotation) -> dict[str, Any]:
+    """Return what was found out, for programs."""
     return {
         "citing": str(found.citing),
         "cited": str(found.cited),
@@ -78,7 +82,7 @@ def _facts(found: Quotation) -> dict[str, Any]:
         "verdict": found.verdict,
         "found": _shown(found.found),
         "expected": _shown(found.expected),
-        "inner": None if found.inner is None else _facts(found.inner),
+        "inner": None if found.inner is None else facts_of(found.inner),
     }
 
 

@@ -2,77 +2,72 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from html import escape
-from urllib.parse import unquote
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.errors import NotFound
-from muniment.identifiers import Pdi, parse_pdi, parse_urn
+from muniment.identifiers import parse_pdi
+from muniment.identifiers.urn import format_pdi_urn
 from muniment.names import Binding
+from muniment.registry import Registry
+from muniment.registry.validation import assigned_to
 from muniment.repository import Store
 from muniment.repository.access import access_of
-from muniment.repository.catalogue import Found, Stream
 from muniment.repository.naming import is_pdi
 from muniment.web.doors.answers import (
     Refusal,
     best,
     page,
-    query_keys,
     safe_text,
     uri_list,
 )
-from muniment.web.doors.describing import DESCRIPTIONS, describe
+from muniment.web.doors.describing import DESCRIPTIONS, Description, describe, describe_urn
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.finding import (
-    Named,
     octets_of,
     pdi_named,
     seen_renditions,
     stream_octets,
-    versions_of,
 )
 from muniment.web.doors.locating import pdi_url, record_url, stream_url
+from muniment.web.doors.many import answer_many, compared
 from muniment.web.doors.octets import Octets, deliver, of_bytes
-from muniment.web.doors.pdi import opened, spelled
+from muniment.web.doors.pdi import opened
 from muniment.web.doors.permission import (
-    ANYBODY,
     Reader,
     caching,
     reader_of,
-    refuse_unreadable,
 )
+from muniment.web.doors.subjects import Subject, find_subject, seen
 
 __all__ = ["uri_res"]
 
+
 _SERVICE = re.compile(r"(?i)[nil]2(ls?|rs?|cs?|ns?)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SERVICES = "N2L, N2Ls, N2R, N2Rs, N2C, N2Cs, N2Ns, the same with L2… and I2…, and I=I"
+_WEB = ("http://", "https://")
 _LISTS = ("text/uri-list", "text/html")
 _LARGEST = 64 << 20  # bytes of all renditions in one answer
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """What a URI leads to: a PDI, records, or one datastream."""
-
-    asked: str
-    pdi: Pdi | None = None
-    named: Named | None = None
-    records: tuple[Found, ...] = ()
-    stream: Stream | None = None
-    reader: Reader = ANYBODY
-
-
 async def uri_res(request: Request) -> Response:
-    """Answer one service for one URI, which is the raw query string."""
-    match = _SERVICE.fullmatch(request.path_params["service"])
+    """Answer one service for one URI, the raw query string, or for many that are posted."""
+    service = request.path_params["service"]
+    if service.upper() == "I=I":
+        return await compared(request)
+    match = _SERVICE.fullmatch(service)
     if match is None:
-        raise Refusal(404, "the services are N2L, N2Ls, N2R, N2Rs, N2C, N2Cs, N2Ns, L2… and I2…")
+        raise Refusal(404, f"the services are {_SERVICES}")
+    if request.method == "POST":
+        return await answer_many(request, match[1].lower(), _one)
     try:
         uri = request.scope["query_string"].decode("ascii")
     except UnicodeDecodeError:
@@ -83,72 +78,46 @@ async def uri_res(request: Request) -> Response:
     accept = request.headers.get("accept", "")
     version = request.scope.get("http_version", "1.1")
     reader = reader_of(request)
-    answer = await desk.ask(
-        lambda store: _answer(match[1].lower(), _seen(_subject(store, uri, desk.base), store,
-                              reader), store, desk.base, accept, version),
-        quick=match[1].lower() == "l",
-    )  # fmt: skip
+
+    def answered(store: Store) -> Response | Octets:
+        subject = seen(find_subject(store, uri, desk.base), store, reader)
+        return _answer(match[1].lower(), subject, store, desk.base, accept, version)
+
+    quick = match[1].lower() in ("l", "r") and not any(mark in uri for mark in ("%23", "#", "@"))
+    answer = await desk.ask(answered, quick)
     if isinstance(answer, Octets):
         return deliver(answer, request.method, request.headers)
     return answer
 
 
-def _subject(store: Store, uri: str, base: str) -> _Subject:
-    name = _of_url(uri, base) if uri[:4].lower() == "http" else uri
-    if is_pdi(name):
-        pdi = parse_pdi(spelled(name.encode("ascii", "replace")))
-        named = pdi_named(store, pdi)
-        records = store.versions(str(named.pdi if pdi.version else pdi.generic))
-        return _Subject(uri, pdi, named, tuple(records))
-    if name[:4].lower() == "urn:":
-        parse_urn(name)  # 400 for what is none
-    records = versions_of(store, name)
-    stream = store.catalogue.stream(name)
-    if not records and stream is None:
-        raise NotFound(f"{name} is not known here")
-    return _Subject(uri, records=tuple(records), stream=stream)
-
-
-def _seen(subject: _Subject, store: Store, reader: Reader) -> _Subject:
-    """Leave out what a reader may not read, and refuse what nothing is left of."""
-    access = access_of(store.names)
-    if access.all_open:
-        return subject
-    if subject.stream is not None:
-        records = store.catalogue.named(subject.stream.record.identifier, "stream")
-        refuse_unreadable(reader, access.of_stream(records), subject.asked)
-    if subject.named is not None:
-        refuse_unreadable(reader, access.of_pdi(subject.named.pdi), subject.asked)
-    seen = reader.seen(store, subject.records)
-    if subject.records and not seen:
-        refuse_unreadable(reader, access.of_record(subject.records[-1]), subject.asked)
-    return replace(subject, records=tuple(seen), reader=reader)
-
-
-def _of_url(url: str, base: str) -> str:
-    """Return the name that one of our own addresses stands for."""
-    if url.startswith(f"{base}/pdi/"):
-        return spelled(url.removeprefix(base).encode())
-    if url.startswith(f"{base}/"):
-        keys = query_keys(url.partition("?")[2])
-        for key in ("rft_id", "identifier", "id"):
-            if key in keys:
-                return keys[key][0]
-    return unquote(url)
+def _one(store: Store, uri: str, base: str, service: str, reader: Reader) -> dict[str, Any]:
+    """Return the answer for one URI of many."""
+    if not _SCHEME.match(uri) or not uri.isascii():
+        raise Refusal(400, "this is no URI")
+    subject = seen(find_subject(store, uri, base), store, reader)
+    match service:
+        case "l":
+            return {"uris": [_first(subject, store, base)]}
+        case "ls":
+            return {"uris": list(dict.fromkeys(_locations(subject, store, base)))}
+        case "n" | "ns":
+            return {"uris": list(_names(subject, store, base))}
+    return {"description": json.loads(DESCRIPTIONS["application/ld+json"](
+        _descriptions(subject, store, base, all_versions=service == "cs")))}  # fmt: skip
 
 
 def _answer(
-    service: str, subject: _Subject, store: Store, base: str, accept: str, version: str
+    service: str, subject: Subject, store: Store, base: str, accept: str, version: str
 ) -> Response | Octets:
     match service:
         case "l":
-            url = safe_text(next(_locations(subject, store, base)))
-            headers = {"Location": url}
-            return Response(None, 302 if version == "1.0" else 303, headers)
+            return _sent(_first(subject, store, base), version)
         case "ls":
             return _list(subject, _locations(subject, store, base), accept)
         case "n" | "ns":
-            return _list(subject, _names(subject, store), accept)
+            return _list(subject, _names(subject, store, base), accept)
+        case "r" | "rs" if _is_elsewhere(subject):
+            return _sent(_first(subject, store, base), version)
         case "r":
             return _resource(subject, store, base, accept)
         case "rs":
@@ -156,8 +125,29 @@ def _answer(
     return _described(subject, store, base, accept, all_versions=service == "cs")
 
 
-def _locations(subject: _Subject, store: Store, base: str) -> Iterator[str]:
+def _sent(url: str, version: str) -> Response:
+    """See other, which clients of HTTP/1.0 do not know."""
+    return Response(None, 302 if version == "1.0" else 303, {"Location": safe_text(url)})
+
+
+def _first(subject: Subject, store: Store, base: str) -> str:
+    for url in _locations(subject, store, base):
+        return url
+    raise NotFound(f"{subject.asked} is known, and has no address here")
+
+
+def _is_elsewhere(subject: Subject) -> bool:
+    """Whether a registered URN stands for something that is not in this store."""
+    return subject.named is None and subject.stream is None and not subject.records
+
+
+def _locations(subject: Subject, store: Store, base: str) -> Iterator[str]:
     """Yield addresses, the best one first."""
+    yield from _here(subject, store, base)
+    yield from (each for each in subject.targets if each.lower().startswith(_WEB))
+
+
+def _here(subject: Subject, store: Store, base: str) -> Iterator[str]:
     if subject.pdi is not None and subject.named is not None:
         full = subject.named.pdi._replace(fragment=subject.pdi.fragment)
         yield pdi_url(base, str(full))
@@ -176,21 +166,35 @@ def _locations(subject: _Subject, store: Store, base: str) -> Iterator[str]:
                 yield stream_url(base, arc, stream.identifier)
 
 
-def _names(subject: _Subject, store: Store) -> Iterator[str]:
+def _names(subject: Subject, store: Store, base: str) -> Iterator[str]:
     """Yield the URNs of the same resource, each once."""
     names: dict[str, None] = {}
+    registry = Registry(store.names)
+    if subject.verdict is not None and subject.verdict.canonical:
+        names[subject.verdict.canonical] = None
     if subject.stream is not None:
         names[subject.stream.record.identifier] = None
     elif subject.named is not None:
-        names[f"urn:{subject.named.pdi}"] = None
+        names |= dict.fromkeys(_forms(str(subject.named.pdi), registry))
     for found in subject.records if subject.stream is None else ():
         contents = store.object(found).contents if found.kind == "object" else ()
-        names |= dict.fromkeys(f"urn:{each}" if is_pdi(each) and each[:4] != "urn:" else each
-                               for each in (*contents, found.identifier))  # fmt: skip
+        for each in (*contents, found.identifier):
+            names |= dict.fromkeys(_forms(each, registry))
+    for known in (subject.asked, *list(names), *(_here(subject, store, base))):
+        target = known.removeprefix("urn:") if is_pdi(known) else known
+        names |= dict.fromkeys(assigned_to(registry, target))
     return (name for name in names if name.startswith("urn:"))
 
 
-def _list(subject: _Subject, uris: Iterator[str], accept: str) -> Response:
+def _forms(name: str, registry: Registry) -> list[str]:
+    """Return a name, a PDI in both its forms as URN."""
+    if not is_pdi(name):
+        return [name]
+    pdi = parse_pdi(name)
+    return [f"urn:{pdi}", format_pdi_urn(pdi, registry.root)]
+
+
+def _list(subject: Subject, uris: Iterator[str], accept: str) -> Response:
     kind = best(accept, _LISTS)
     if kind is None:
         raise Refusal(406, f"lists can be had as {', '.join(_LISTS)}")
@@ -204,7 +208,7 @@ def _list(subject: _Subject, uris: Iterator[str], accept: str) -> Response:
 _VARY = {"Vary": "Accept"}
 
 
-def _resource(subject: _Subject, store: Store, base: str, accept: str) -> Octets:
+def _resource(subject: Subject, store: Store, base: str, accept: str) -> Octets:
     if subject.pdi is not None:
         return opened(store, subject.pdi, accept, base, subject.reader)
     if subject.stream is not None:
@@ -217,7 +221,7 @@ def _resource(subject: _Subject, store: Store, base: str, accept: str) -> Octets
     return octets
 
 
-def _resources(subject: _Subject, store: Store, base: str, accept: str) -> Response | Octets:
+def _resources(subject: Subject, store: Store, base: str, accept: str) -> Response | Octets:
     """All acceptable renditions of a version; a single one comes bare."""
     named = subject.named
     if named is None and subject.stream is None and subject.records[-1].pdi:
@@ -250,13 +254,21 @@ def _media(binding: Binding) -> str:
 
 
 def _described(
-    subject: _Subject, store: Store, base: str, accept: str, all_versions: bool
+    subject: Subject, store: Store, base: str, accept: str, all_versions: bool
 ) -> Response:
     kind = best(accept, list(DESCRIPTIONS))
     if kind is None:
         raise Refusal(406, f"descriptions can be had as {', '.join(DESCRIPTIONS)}")
-    if not subject.records:
-        raise NotFound(f"{subject.asked} has no description here")
-    chosen = subject.records if all_versions else subject.records[-1:]
-    data = DESCRIPTIONS[kind]([describe(store, found, base) for found in chosen])
-    return Response(data, headers=_VARY, media_type=kind)
+    found = _descriptions(subject, store, base, all_versions)
+    return Response(DESCRIPTIONS[kind](found), headers=_VARY, media_type=kind)
+
+
+def _descriptions(
+    subject: Subject, store: Store, base: str, all_versions: bool
+) -> list[Description]:
+    if subject.records:
+        chosen = subject.records if all_versions else subject.records[-1:]
+        return [describe(store, found, base) for found in chosen]
+    if subject.verdict is not None:
+        return [describe_urn(subject.verdict, base)]
+    raise NotFound(f"{subject.asked} has no description here")

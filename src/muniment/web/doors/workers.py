@@ -70,7 +70,7 @@ def run_workers(
         os._exit(_serve(listener, reading, lambda: configured(board)))
 
     try:
-        _Watch(count, start).run()
+        _Watch(count, start, listener).run()
     finally:
         gc.unfreeze()
         os.close(writing)
@@ -95,8 +95,8 @@ class _Stop(Exception):
 class _Watch:
     """Starts processes, waits for them, and ends them."""
 
-    def __init__(self, count: int, start: Callable[[int], int]) -> None:
-        self._start = start
+    def __init__(self, count: int, start: Callable[[int], int], listener: socket.socket) -> None:
+        self._start, self._listener = start, listener
         self._count = count
         self._running: dict[int, tuple[int, float]] = {}  # process: its number, when it began
         self._signal = 0
@@ -138,6 +138,7 @@ class _Watch:
                 self._begin(number)
 
     def _end(self) -> None:
+        self._listener.close()  # who comes now is told at once, instead of waiting for nobody
         for process in self._running:
             os.kill(process, signal.SIGTERM)
         for process in self._running:

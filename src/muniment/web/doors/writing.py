@@ -39,7 +39,7 @@ from muniment.repository.tokens import Token
 from muniment.web.doors.answers import Refusal, safe_text
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.locating import pdi_url
-from muniment.web.doors.permission import need
+from muniment.web.doors.permission import need, reader_of
 
 __all__ = ["put", "series_of"]
 
@@ -82,6 +82,8 @@ async def put(request: Request, text: str, allowed: str) -> Response:
 
 
 async def _put(request: Request, text: str, allowed: str) -> Response:
+    if reader_of(request).token is None:
+        need(request, "series:NAME")  # says so, before anything is told of names
     series = series_of(text)
     pdi = None if series else parse_pdi(text)
     if pdi is not None and (pdi.wildcards or pdi.fragment or pdi.citation):

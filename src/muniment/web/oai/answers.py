@@ -58,7 +58,7 @@ def answer(
         body = _errors(refused.errors)
         if not _REPEATED.issuperset(error.code for error in refused.errors):
             given = []
-    yield _head(now or datetime.now(UTC), given, records.about().base_url)
+    yield _head(now or datetime.now(UTC), given, records.base_url)
     yield from body
     yield b"</OAI-PMH>\n"
 

@@ -77,6 +77,11 @@ class Records(Protocol):
         """What tokens are signed with: the same after a restart, another in each repository."""
         ...
 
+    @property
+    def base_url(self) -> str:
+        """The address at which this repository answers."""
+        ...
+
     def about(self) -> About:
         """Introduce the repository."""
         ...

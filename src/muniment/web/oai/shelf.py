@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import quote
 from xml.sax.saxutils import escape
@@ -24,20 +25,23 @@ from muniment.repository import Store, harvest
 from muniment.repository.access import access_of
 from muniment.repository.catalogue import File, Found
 from muniment.repository.harvest import Wanted
+from muniment.repository.provenance import origins
+from muniment.web.oai.naming import (
+    FORMATS,
+    REPOSITORY,
+    collection_of,
+    collection_sets,
+    collection_spec,
+    foreign_format,
+    item_of,
+    oai_identifier_description,
+    series_spec,
+)
 from muniment.web.oai.records import About, Header, MetadataFormat, Place, Record, Set
 from muniment.web.oai.requests import Selection
 
 __all__ = ["Shelf", "tape_name"]
 
-_FORMATS = (
-    MetadataFormat(
-        "didl",
-        "http://standards.iso.org/ittf/PubliclyAvailableStandards/MPEG-21_schema_files/did/didl.xsd",
-        DIDL,
-    ),
-    MetadataFormat("oai_dc", "http://www.openarchives.org/OAI/2.0/oai_dc.xsd", OAI_DC),
-    MetadataFormat("mets", "http://www.loc.gov/standards/mets/mets.xsd", METS),
-)
 _ELEMENTS = (
     "title", "creator", "subject", "description", "publisher", "contributor", "date", "type",
     "format", "identifier", "source", "language", "relation", "coverage", "rights",
@@ -45,6 +49,7 @@ _ELEMENTS = (
 _FRIENDS = "http://www.openarchives.org/OAI/2.0/friends/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _SPEC = re.compile(r"[A-Za-z0-9\-_.!~*'()]+")
+_EVERYWHERE = {each.prefix for each in FORMATS}
 _MOST_FRIENDS = 500
 _NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,6 +82,11 @@ class Shelf:
         scope = self._tape.uri if self._tape else self._store.settings.id
         return hmac.digest(harvest.secret(self._catalogue), scope.encode(), "sha256")
 
+    @property
+    def base_url(self) -> str:
+        """The address at which this repository answers."""
+        return self._address(self._tape)
+
     def about(self) -> About:
         """Introduce the repository."""
         oldest = harvest.earliest(self._catalogue, self._file)
@@ -89,7 +99,7 @@ class Shelf:
             self._emails,
             deleted_record="transient",
             compressions=("gzip",),
-            descriptions=self._friends(),
+            descriptions=(*self._scheme(), *self._friends()),
         )
 
     def _address(self, tape: File | None) -> str:
@@ -97,12 +107,22 @@ class Shelf:
             f"{self._base}/oai/{quote(tape_name(tape), safe='')}" if tape else f"{self._base}/oai"
         )
 
+    def _scheme(self) -> tuple[bytes, ...]:
+        """Items have names of the scheme ``oai`` as well, below the store's document series."""
+        sample = next(
+            harvest.select(self._catalogue, Wanted(file=self._file), 1 << 62, None, 1), None
+        )
+        name = self._store.settings.series
+        if sample is None or not REPOSITORY.fullmatch(name):
+            return ()
+        return (oai_identifier_description(name, sample.identifier),)
+
     def _friends(self) -> tuple[bytes, ...]:
         """The tapes are the friends of the store, and the store is the friend of each tape."""
         if self._tape:
             addresses = [self._address(None)]
         else:
-            tapes = self._catalogue.files("tape")[:_MOST_FRIENDS]
+            tapes = harvest.tapes(self._catalogue)[:_MOST_FRIENDS]
             addresses = [self._address(tape) for tape in tapes]
         text = "".join(f"<baseURL>{escape(address)}</baseURL>" for address in addresses)
         schema = f"{_FRIENDS} http://www.openarchives.org/OAI/2.0/friends.xsd"
@@ -110,32 +130,56 @@ class Shelf:
         return (f"{head}{text}</friends>".encode(),) if text else ()
 
     def formats(self, identifier: str | None = None) -> Sequence[MetadataFormat]:
-        """All formats; METS only for what is an object."""
-        if identifier is not None and self._find(identifier).kind != "object":
-            return _FORMATS[:2]
-        return _FORMATS
+        """All formats, or those of an item: METS is for objects, its own is what it is."""
+        if identifier is None:
+            forms = self._catalogue.groups("form", self._file)
+            return (*FORMATS, *(form for form in map(foreign_format, forms) if form))
+        return self._formats_of(self._find(identifier))
+
+    def _formats_of(self, found: Found) -> Sequence[MetadataFormat]:
+        if found.kind == "object":
+            return FORMATS
+        own = foreign_format(self._form(found))
+        return (*FORMATS[:2], own) if own else FORMATS[:2]
+
+    def _form(self, found: Found) -> str:
+        """The namespace of a record that is neither DIDL nor METS."""
+        if found.kind == "object":
+            return ""
+        known = self._catalogue.memberships(found)
+        return next((name for kind, name in known if kind == "form"), "")
 
     def sets(self) -> Sequence[Set]:
-        """Sets by format, and over the whole store by tape."""
+        """Sets by collection, by format, and over the whole store by tape."""
+        found = collection_sets(
+            harvest.series(self._catalogue, self._file),
+            self._catalogue.groups("collection", self._file),
+        )
         tokens = harvest.formats(self._catalogue, self._file)
         specs = [(_format_spec(token), token) for token in tokens]
-        found = [Set("format", "By format")] if specs else []
+        found += [Set("format", "By format")] if specs else []
         found += [Set(spec, f"Documents in the format {token}") for spec, token in specs if spec]
         if not self._tape:
-            tapes = self._catalogue.files("tape")
+            tapes = harvest.tapes(self._catalogue)
             found.append(Set("tape", "By tape"))
             found += [Set(_tape_spec(tape), f"The tape {tape.uri}") for tape in tapes]
         return found
 
     def get(self, identifier: str, prefix: str) -> Record | None:
-        """One record."""
+        """One record, under the name by which it was asked for."""
         found = self._find(identifier)
-        if prefix not in {each.prefix for each in self.formats(identifier)}:
+        if prefix not in {each.prefix for each in self._formats_of(found)}:
             return None
-        return self._record(found, prefix)
+        record = self._record(found, prefix)
+        if identifier != found.identifier:
+            record = replace(record, header=replace(record.header, identifier=identifier))
+        return record
 
     def _find(self, identifier: str) -> Found:
         found = self._catalogue.record(identifier)
+        if found is None:
+            name = item_of(identifier, self._store.settings.series)
+            found = self._catalogue.record(name) if name else None
         if found is None or found.kind not in Wanted().kinds or self._file not in (-1, found.file):
             raise NotFound(f"there is no record {identifier}")
         return found
@@ -171,45 +215,74 @@ class Shelf:
 
     def _wanted(self, selection: Selection) -> Wanted | None:
         """Return what the catalogue is asked for; None if it is certain that there is nothing."""
-        file, token = self._file, ""
+        wanted = Wanted(
+            _text(selection.since) if selection.since else "",
+            _text(selection.until) if selection.until else "9999",
+            ("object",) if selection.prefix == "mets" else Wanted().kinds,
+            self._file,
+        )
+        if selection.prefix not in _EVERYWHERE:
+            forms = self._catalogue.groups("form", self._file)
+            named = (form for form in forms if _prefix(form) == selection.prefix)
+            wanted = replace(wanted, form=next(named, "-"))
         top, _, rest = (selection.set_spec or "").partition(":")
-        if top == "format":
-            token = rest.replace(".", "+")
-        elif top == "tape" and not self._tape:
-            if rest:
-                tapes = self._catalogue.files("tape")
-                file = next((t.id for t in tapes if _tape_spec(t) == f"tape:{rest}"), -2)
-        elif top:
-            return None
-        if file == -2:
-            return None
-        kinds = ("object",) if selection.prefix == "mets" else Wanted().kinds
-        since = _text(selection.since) if selection.since else ""
-        until = _text(selection.until) if selection.until else "9999"
-        return Wanted(since, until, kinds, file, token)
+        match top:
+            case "":
+                return wanted
+            case "format":
+                return replace(wanted, format=rest.replace(".", "+"))
+            case "collection":
+                series, collection = collection_of(rest)
+                if collection in self._catalogue.groups("collection", self._file):
+                    return replace(wanted, collection=collection)
+                return replace(wanted, series=series) if rest else replace(wanted, collected=True)
+            case "tape" if not self._tape:
+                return self._of_tape(wanted, rest)
+        return None
+
+    def _of_tape(self, wanted: Wanted, name: str) -> Wanted | None:
+        if not name:
+            return wanted
+        tapes = self._catalogue.files("tape")
+        file = next((tape.id for tape in tapes if _tape_spec(tape) == f"tape:{name}"), None)
+        return None if file is None else replace(wanted, file=file)
 
     def _header(self, found: Found) -> Header:
         place = Place(_time(found.date), harvest.number_of(found))
-        specs = []
+        specs = self._collections(found)
         if found.pdi and (spec := _format_spec(found.pdi.rsplit(".", 2)[1])):
             specs.append(spec)
         if not self._tape:
-            if found.file not in self._tapes:
-                self._tapes[found.file] = self._catalogue.file(found.file)
-            specs.append(_tape_spec(self._tapes[found.file]))
+            specs.append(_tape_spec(self._tape_of(found)))
         hidden = not self._access.of_record(found).readable(self._staff)
         return Header(found.identifier, place, tuple(specs), deleted=hidden)
+
+    def _collections(self, found: Found) -> list[str]:
+        if found.pdi:
+            return [series_spec(found.pdi[6 : found.pdi.index("/", 6)])]
+        known = self._catalogue.memberships(found)
+        return [collection_spec(name) for kind, name in known if kind == "collection"]
 
     def _record(self, found: Found, prefix: str) -> Record:
         header = self._header(found)
         if header.deleted:  # what may not be read is gone, as far as harvesters are concerned
             return Record(header, b"")
-        return Record(header, self._as(self._store.document(found), found, prefix))
+        data = self._as(self._store.document(found), found, prefix)
+        made_here = found.pdi and not self._tape_of(found).facts.get("imported")
+        return Record(header, data, () if made_here else origins(self._store, found))
+
+    def _tape_of(self, found: Found) -> File:
+        if found.file not in self._tapes:
+            self._tapes[found.file] = self._catalogue.file(found.file)
+        return self._tapes[found.file]
 
     def _as(self, document: bytes, found: Found, prefix: str) -> bytes:
         """Return a record in a format: as it stands on the tape, if it is in this format."""
         marks = {"didl": DIDL.encode(), "mets": METS.encode()}
         if prefix in marks and marks[prefix] in document[:1000] and document[:1] == b"<":
+            return document
+        form = "" if prefix in ("didl", "mets") else self._form(found)
+        if form and _prefix(form) == prefix:
             return document
         thing = _object(document, found)
         if prefix == "oai_dc":
@@ -246,6 +319,11 @@ def _dublin_core(thing: DigitalObject | None, found: Found) -> bytes:
         f'xsi:schemaLocation="{OAI_DC} http://www.openarchives.org/OAI/2.0/oai_dc.xsd">'
         f"{text}</oai_dc:dc>"
     ).encode()
+
+
+def _prefix(form: str) -> str:
+    found = foreign_format(form)
+    return found.prefix if found else ""
 
 
 def _format_spec(token: str) -> str:
