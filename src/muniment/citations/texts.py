@@ -12,7 +12,7 @@ from muniment.names import Names
 from muniment.names.content import digest_file, keep, open_kept
 from muniment.siard import open_siard
 
-__all__ = ["cite_part", "name_archive", "open_document"]
+__all__ = ["cite_part", "name_archive", "open_document", "words_of"]
 
 
 def open_document(names: Names, pdi: Pdi) -> Path:
@@ -52,7 +52,7 @@ def cite_part(names: Names, text: str) -> tuple[Pdi, str]:
         words.append(str(titles[-1].value))
     if pdi.fragment is not None:
         extract(path, pdi.media_type, pdi.fragment, strict=True)
-        words += _names_of(path, pdi)
+        words += words_of(path, pdi)
     digest = found.binding.digest.hex()
     today = names.clock().date().isoformat()
     return (
@@ -61,7 +61,7 @@ def cite_part(names: Names, text: str) -> tuple[Pdi, str]:
     )
 
 
-def _names_of(path: Path, pdi: Pdi) -> list[str]:
+def words_of(path: Path, pdi: Pdi) -> list[str]:
     """Put the names of schema, table and column beside their numbers."""
     fragment = pdi.fragment
     if fragment is None or pdi.media_type != "application/x-siard":

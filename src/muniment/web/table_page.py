@@ -78,6 +78,7 @@ class _View:
             "type": type_text(column),
             "description": column.description,
             "key": bool(key and column.name in key.columns),
+            "position": number + 1,
             "number": _is_number(self.shapes[number]),
             "sort_url": self._sort_url(number),
             "sorted": self._sorted(number),
@@ -194,6 +195,12 @@ class _View:
                 for each in self.asked.filters
             ],
             "suggested": self._suggested(),
+            "cite_url": self.urls.cite(self.schema, self.table),
+            "place": [
+                self.archive.database.schemas.index(self.schema),
+                self.schema.tables.index(self.table),
+            ],
+            "cited_as": self.archive.pdi or self.archive.file,
             "focus_url": self.urls.focus(self.schema, self.table),
             "sql": self._sql(),
         }
