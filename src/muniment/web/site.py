@@ -7,6 +7,7 @@ archive itself. The index is built by a process of its own, so that pages stay q
 from __future__ import annotations
 
 import hmac
+import io
 import json
 import pickle
 import subprocess
@@ -24,12 +25,13 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 
+from muniment.databases.duckdb.types import quote as sql_quote
 from muniment.errors import MunimentError, NotFound
 from muniment.files import Inside
 from muniment.query.cache import digest_of, index_path
-from muniment.query.index import About
+from muniment.query.index import About, IndexTable
 from muniment.query.isolated import Isolated
-from muniment.query.session import Archives, Limits, attach
+from muniment.query.session import Archives, Limits, attach, index_catalog
 from muniment.siard import SiardSource
 from muniment.siard.header import replace_metadata
 from muniment.siard.lobs.folders import Root
@@ -141,8 +143,22 @@ class OpenArchive:
         if self.session is None:
             raise NotFound("the index of this archive is still being built; try again in a moment")
         number = self.table_number(schema, table)
+        index = self.session.about[self.name].tables[number]
+        if not index.columns[column - 1].large:
+            return self._long_value(index, row, column)
         stream: BinaryIO = self.session.open_content(f"{self.name}/{number}/{column}/{row}")
         return stream
+
+    def _long_value(self, index: IndexTable, row: int, column: int) -> BinaryIO:
+        """A value that is no large object, and still too long for a table."""
+        assert self.session is not None
+        home = f"{sql_quote(index_catalog(self.name))}.{index.place}"
+        kind = index.columns[column - 1].type
+        cell = f"hex(c{column})" if kind == "BLOB" else f"CAST(c{column} AS VARCHAR)"
+        found = self.session.rows(f"SELECT {cell} FROM {home} WHERE rowid = ?", [row - 1])
+        if not found or found[0][0] is None:
+            raise NotFound(f"there is nothing in this cell of row {row}")
+        return io.BytesIO(str(found[0][0]).encode("utf-8", "backslashreplace"))
 
     def _work(self) -> None:
         try:

@@ -146,7 +146,10 @@ class StoreSite(Site):
 
     def _opened(self, kept: Kept) -> OpenArchive:
         with self._lock:
-            known = self._open.pop(kept.stream, None)
+            known = self._open.get(kept.stream)
+            if known is not None and not known[0].path.exists():
+                self._let_go(kept.stream)  # the file that it lies in was sealed meanwhile
+                known = None
             if known is None:
                 self._close_idle()
                 stack = ExitStack()
@@ -157,6 +160,7 @@ class StoreSite(Site):
                 archive.start()
                 known = archive, stack, 0.0
             self._open[kept.stream] = known[0], known[1], time.monotonic()
+            self._open.move_to_end(kept.stream)
             return known[0]
 
     def _close_idle(self) -> None:

@@ -122,6 +122,7 @@ WORDS = {
     "back_to_table": "All rows of {what}",
     "whole_value": "Show all of it",
     "object": "Large object",
+    "object_unreadable": "(cannot be read)",
     "object_shown_cut": "Only the start is shown. Download it to have all of it.",
     "object_not_shown": "A browser cannot show this type. Download it to open it elsewhere.",
     "object_source": "Shown as text: what it contains does not run here.",
