@@ -101,3 +101,23 @@ def test_nothing_is_overwritten_or_left_behind(archive: Path, run: Run, tmp_path
     assert "not an empty folder" in result.stderr
     assert run("export", "x.siard", "no/such/place").exit_code == 2
     assert sorted(p.name for p in tmp_path.iterdir()) == before
+
+
+def test_a_site_leads_from_the_start_of_a_long_text_to_all_of_it(run: Run, tmp_path: Path) -> None:
+    texts = ["short", "word " * 1000, "ä" * (3 << 20)]
+    with closing(sqlite3.connect(tmp_path / "long.db")) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b VARCHAR(9999999))")
+        connection.executemany("INSERT INTO t (a, b) VALUES (?, ?)", zip(texts, texts, strict=True))
+        connection.commit()
+    assert run("archive", "sqlite:///long.db", "long.siard").exit_code == 0
+    assert run("export", "long.siard", "site", "--format", "html").exit_code == 0
+    tree = html.parse(str(tmp_path / "site" / "main.t.html"))
+    found = []
+    for row in tree.xpath("//tbody/tr"):
+        for cell in row.xpath("./td")[1:]:
+            links = cell.xpath(".//a/@href")
+            shown = cell.text_content().strip()
+            whole = (tmp_path / "site" / links[0]).read_text(encoding="utf-8") if links else shown
+            assert len(shown) <= 2000
+            found.append(whole)
+    assert found == [text.strip() if len(text) < 9 else text for text in texts for _ in "ab"]

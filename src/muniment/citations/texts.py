@@ -13,7 +13,7 @@ from muniment.names import Names
 from muniment.names.content import digest_file, keep, open_kept
 from muniment.siard import open_siard
 
-__all__ = ["cite_part", "name_archive", "open_document"]
+__all__ = ["cite_part", "name_archive", "open_document", "words_of"]
 
 
 def open_document(names: Names, pdi: Pdi) -> Path:
@@ -60,7 +60,7 @@ def cite_part(
         path = path if opened is None else opened(found.binding.pdi)
         assert path is not None
         extract(path, pdi.media_type, pdi.fragment, strict=True)
-        words += _names_of(path, pdi)
+        words += words_of(path, pdi)
     digest = found.binding.digest.hex()
     today = names.clock().date().isoformat()
     return (
@@ -69,7 +69,7 @@ def cite_part(
     )
 
 
-def _names_of(path: Path, pdi: Pdi) -> list[str]:
+def words_of(path: Path, pdi: Pdi) -> list[str]:
     """Put the names of schema, table and column beside their numbers."""
     fragment = pdi.fragment
     if fragment is None or pdi.media_type != "application/x-siard":

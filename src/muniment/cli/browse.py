@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import check_input, examples
 from muniment.cli.terminal import safe
 from muniment.errors import MissingDriver, UsageError
+
+if TYPE_CHECKING:
+    from muniment.siard.lobs.folders import Root
 
 __all__ = ["LOCAL", "browse", "listen", "shown"]
 
@@ -32,8 +37,16 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
     "--port", type=click.IntRange(0, 65535), default=8180, show_default=True,
     help="0: any free one; one that is taken is replaced by the next.",
 )  # fmt: skip
+@click.option(
+    "--describe", "describes", is_flag=True,
+    help="Let who has the token that is printed write descriptions into the archives.",
+)  # fmt: skip
+@lob_roots
 @click.option("--open/--no-open", "opens", default=None, help="Open a browser (on a terminal).")
-def browse(files: tuple[Path, ...], host: str, port: int, opens: bool | None) -> None:
+def browse(
+    files: tuple[Path, ...], host: str, port: int, describes: bool, lob_root: tuple[str, ...],
+    opens: bool | None,
+) -> None:  # fmt: skip
     """Open archives in a browser: rows, large objects, a diagram, search, and SQL.
 
     Everything is read from the archives; nothing is written beside them. An index under the user's
@@ -41,17 +54,22 @@ def browse(files: tuple[Path, ...], host: str, port: int, opens: bool | None) ->
     """
     for file in files:
         check_input(file)
-    site, app = _site(files, host)
+    token = secrets.token_urlsafe(18) if describes else ""
+    site, app = _site(files, host, roots_of(lob_root), token)
     listener = listen(host, port)
     address = f"http://{shown(host)}:{listener.getsockname()[1]}/"
     click.echo(safe(f"{', '.join(f.name for f in files)}: {address}  (Ctrl-C ends)"))
+    if token:
+        click.echo(f"the token for descriptions: {token}")
     if opens if opens is not None else sys.stdout.isatty():
         webbrowser.open(address)
     _serve(app, listener)
     del site
 
 
-def _site(files: tuple[Path, ...], host: str) -> tuple[Any, Any]:
+def _site(
+    files: tuple[Path, ...], host: str, roots: tuple[Root, ...], token: str
+) -> tuple[Any, Any]:
     try:
         import jinja2
         import starlette
@@ -64,8 +82,8 @@ def _site(files: tuple[Path, ...], host: str) -> tuple[Any, Any]:
     from muniment.web.site import OpenArchive, Site
 
     names = unique_names((file.stem for file in files), taken=("memory", "system", "temp"))
-    archives = {n: OpenArchive(n, f) for n, f in zip(names, files, strict=True)}
-    site = Site(archives)
+    archives = {n: OpenArchive(n, f, roots) for n, f in zip(names, files, strict=True)}
+    site = Site(archives, token)
     # A page of another site must not reach this one under a name of its own (DNS rebinding).
     return site, create_app(site, hosts=(*LOCAL, "[::1]") if host in LOCAL else ())
 

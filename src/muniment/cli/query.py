@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import check_input, examples, json_option, pairs
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import UsageError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from muniment.query import Result
     from muniment.query.index import Watch
+    from muniment.siard.lobs.folders import Root
 
 __all__ = ["index_progress", "query", "run_query"]
 
@@ -56,6 +58,7 @@ _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
     help="Stop a query that takes longer.",
 )
 @click.option("--exact", is_flag=True, help="CSV: leave texts that look like formulas as they are.")
+@lob_roots
 @json_option
 def query(
     file: Path,
@@ -66,6 +69,7 @@ def query(
     limit: int | None,
     timeout: float | None,
     exact: bool,
+    lob_root: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Run an SQL query over an archive, or over several.
@@ -83,12 +87,12 @@ def query(
     files = _named(file, attach)
     for path in files.values():
         check_input(path)
-    run_query(files, sql, form, out, limit, timeout, exact)
+    run_query(files, sql, form, out, limit, timeout, exact, roots_of(lob_root))
 
 
 def run_query(
     files: dict[str, Path], sql: str, form: str, out: Path | None, limit: int | None,
-    timeout: float | None = None, exact: bool = False,
+    timeout: float | None = None, exact: bool = False, roots: tuple[Root, ...] = (),
 ) -> None:  # fmt: skip
     """Run a query over archives, which may be files or lie inside a store."""
     if form == "parquet" and out is None:
@@ -98,7 +102,10 @@ def run_query(
 
     shown = 1000 if form == "table" and limit is None and out is None else limit
     limits = Limits(seconds=timeout, rows=None if shown is None else shown + 1)
-    with index_progress() as progress, open_archives(files, limits, progress) as archives:
+    with (
+        index_progress() as progress,
+        open_archives(files, limits, progress, roots=roots) as archives,
+    ):
         progress.stop()
         result = archives.execute(sql)
         notes = [note for note in archives.notes if _concerns(note, sql)]

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from muniment.files import Inside
+from muniment.siard.lobs.folders import Root
 from muniment.siard.volumes import Volumes, volume_paths
 
 __all__ = ["FORMAT", "cache_folder", "digest_of", "index_path", "locked", "private_folder"]
@@ -33,9 +34,14 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muniment"
 
 
-def index_path(digest: str) -> Path:
-    """Return where the index of the archive with this digest lies, if it was built."""
-    return cache_folder() / "index" / f"{digest}-{FORMAT}.duckdb"
+def index_path(digest: str, roots: Sequence[Root] = ()) -> Path:
+    """Return where the index of the archive with this digest lies, if it was built.
+
+    With other folders for its large objects it may hold more of them, so it is another one.
+    """
+    also = "".join(f"{root.uri}\0{root.path.resolve()}\0" for root in roots)
+    more = f"-{hashlib.sha256(also.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
+    return cache_folder() / "index" / f"{digest}{more if also else ''}-{FORMAT}.duckdb"
 
 
 def digest_of(path: Path) -> str:

@@ -7,7 +7,7 @@ object as BLOB and ``content_text(photo)`` as text; both read it from the archiv
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,6 +19,7 @@ from muniment.databases.duckdb.types import quote
 from muniment.errors import NotFound, QueryError
 from muniment.query.index import About
 from muniment.siard import SiardSource
+from muniment.siard.lobs.folders import Root
 
 __all__ = ["CONTENT_LIMIT", "Contents"]
 
@@ -28,7 +29,8 @@ CONTENT_LIMIT = 1 << 28  # bytes of an object that a query takes
 class Contents:
     """The large objects of the archives that are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, roots: Sequence[Root] = ()) -> None:
+        self._roots = roots
         self._archives: dict[str, tuple[Path, About]] = {}
         self._sources: dict[str, SiardSource] = {}
 
@@ -109,5 +111,5 @@ class Contents:
 
     def _source(self, name: str) -> SiardSource:
         if name not in self._sources:
-            self._sources[name] = SiardSource(self._archives[name][0])
+            self._sources[name] = SiardSource(self._archives[name][0], self._roots)
         return self._sources[name]

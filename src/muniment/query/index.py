@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,11 +31,14 @@ from muniment.query.names import unique_names
 from muniment.query.objects import Objects
 from muniment.query.views import translated_views
 from muniment.siard import SiardSource, open_siard
+from muniment.siard.lobs.folders import Root
 from muniment.sql.model import Database, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import Kind
 from muniment.workers import default_jobs, start_workers
 
-__all__ = ["About", "IndexColumn", "IndexTable", "IndexView", "Watch", "build", "read_about"]
+__all__ = [
+    "About", "IndexColumn", "IndexTable", "IndexView", "Watch", "build", "quiet", "read_about",
+]  # fmt: skip
 
 _WORTH_WORKERS = 24 << 20  # bytes of XML; below that, starting processes takes longer
 _INSERT_ROWS, _INSERT_BYTES = 3 * 122_880, 1 << 26  # at once: row groups are written whole
@@ -88,19 +91,20 @@ class About:
     notes: tuple[str, ...]
 
 
-def _quiet(_table: str, _rows: int, _total: int) -> None:
+def quiet(_table: str, _rows: int, _total: int) -> None:
+    """Watch nothing."""
     return
 
 
-def build(path: Path, progress: Watch = _quiet, jobs: int = 0) -> Path:
+def build(path: Path, progress: Watch = quiet, jobs: int = 0, roots: Sequence[Root] = ()) -> Path:
     """Return the index of an archive, built now unless it is there."""
     digest = digest_of(path)
-    index = index_path(digest)
+    index = index_path(digest, roots)
     if index.exists():
         return index
     with locked(index):
         if not index.exists():  # another process may have been quicker
-            _build(path, index, digest, progress, jobs)
+            _build(path, index, digest, progress, jobs, roots)
     return index
 
 
@@ -119,13 +123,18 @@ def read_about(connection: Connection, catalog: str = "") -> About:
     )
 
 
-def _build(path: Path, index: Path, digest: str, progress: Watch, jobs: int) -> None:
+def _build(
+    path: Path, index: Path, digest: str, progress: Watch, jobs: int, roots: Sequence[Root]
+) -> None:
     partial = index.with_name(f".{index.name}.{os.getpid()}.partial")
     log = partial.with_name(f"{partial.name}.wal")
     for stale in index.parent.glob(f".{index.name}.*.partial*"):  # of a process that was ended
         stale.unlink(missing_ok=True)
     try:
-        with open_siard(path) as source, closing(connect(partial, read_only=False)) as connection:
+        with (
+            open_siard(path, roots) as source,
+            closing(connect(partial, read_only=False)) as connection,
+        ):
             _Builder(source, connection, digest, progress, jobs, partial.parent).run()
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from muniment.errors import QueryError, QueryTimeout
 from muniment.query.session import Limits
+from muniment.siard.lobs.folders import Root
 
 __all__ = ["Answer", "Isolated"]
 
@@ -36,8 +37,10 @@ class Answer:
 class Isolated:
     """Runs queries one by one in fresh processes; the next process is started ahead of time."""
 
-    def __init__(self, archives: Mapping[str, Path], indexes: Mapping[str, Path]) -> None:
-        self._archives, self._indexes = dict(archives), dict(indexes)
+    def __init__(
+        self, archives: Mapping[str, Path], indexes: Mapping[str, Path], roots: Sequence[Root] = ()
+    ) -> None:
+        self._archives, self._indexes, self._roots = dict(archives), dict(indexes), tuple(roots)
         self._lock = threading.Lock()
         self._spare: subprocess.Popen[bytes] | None = None
         self._closed = False
@@ -49,6 +52,7 @@ class Isolated:
             # Pickled: a path may lead to an archive inside another file.
             "archives": b64encode(pickle.dumps(self._archives)).decode(),
             "indexes": b64encode(pickle.dumps(self._indexes)).decode(),
+            "roots": b64encode(pickle.dumps(self._roots)).decode(),
             "sql": sql,
             "seconds": limits.seconds,
             "rows": None if rows is None else rows + 1,

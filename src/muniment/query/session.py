@@ -22,9 +22,10 @@ from muniment.databases.duckdb.types import quote, quote_text
 from muniment.errors import QueryError, QueryTimeout, UsageError
 from muniment.query.cache import cache_folder, private_folder
 from muniment.query.content import Contents
-from muniment.query.index import About, IndexColumn, IndexTable, Watch, build, read_about
+from muniment.query.index import About, IndexColumn, IndexTable, Watch, build, quiet, read_about
 from muniment.query.names import unique_names
 from muniment.query.objects import TEXT_LIMIT
+from muniment.siard.lobs.folders import Root
 
 __all__ = ["Archives", "Limits", "Result", "attach", "open_archives"]
 
@@ -68,18 +69,20 @@ def open_archives(
     limits: Limits | None = None,
     progress: Watch | None = None,
     whole: bool = False,
+    roots: Sequence[Root] = (),
 ) -> Iterator[Archives]:
     """Open archives by the names that SQL is to know them by, building their indexes if needed.
 
-    With ``whole``, texts longer than the index keeps are read from the archive.
+    With ``whole``, texts longer than the index keeps are read from the archive. Large objects may
+    also lie beneath ``roots``.
 
     >>> with open_archives({"trees": Path("trees.siard")}) as db:  # doctest: +SKIP
     ...     result = db.execute("SELECT count(*) FROM trees.main.tree")
     """
     if not archives:
         raise UsageError("there is no archive to query")
-    indexes = {n: build(p, progress) if progress else build(p) for n, p in archives.items()}
-    with attach(archives, indexes, limits, whole) as session:
+    indexes = {n: build(p, progress or quiet, roots=roots) for n, p in archives.items()}
+    with attach(archives, indexes, limits, whole, roots) as session:
         yield session
 
 
@@ -89,13 +92,14 @@ def attach(
     indexes: Mapping[str, Path],
     limits: Limits | None = None,
     whole: bool = False,
+    roots: Sequence[Root] = (),
 ) -> Iterator[Archives]:
     """Open archives whose indexes are built already."""
     limits = limits or Limits()
     with ExitStack() as stack:
         connection = _connect(limits)
         stack.callback(connection.close)
-        session = Archives(connection, limits, whole)
+        session = Archives(connection, limits, whole, roots)
         stack.enter_context(session.functions())
         for name, index in indexes.items():
             session.attach(name, archives[name], index)
@@ -123,9 +127,15 @@ def _connect(limits: Limits) -> Connection:
 class Archives:
     """Open archives; make it with ``open_archives``."""
 
-    def __init__(self, connection: Connection, limits: Limits, whole: bool = False) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        limits: Limits,
+        whole: bool = False,
+        roots: Sequence[Root] = (),
+    ) -> None:
         self._connection, self._limits, self._whole = connection, limits, whole
-        self._contents = Contents()
+        self._contents = Contents(roots)
         self.about: dict[str, About] = {}
         self.notes: list[str] = []
         self._reader: Any = None

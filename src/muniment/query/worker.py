@@ -32,12 +32,12 @@ def main() -> None:
     request = json.loads(line)
     _limit_memory(request["process_mb"])
     limits = Limits(request["seconds"], request["rows"], request["memory_mb"], threads=1)
-    archives, indexes = (
+    archives, indexes, roots = (
         pickle.loads(b64decode(request[kind]))  # written by the process that started this one
-        for kind in ("archives", "indexes")
+        for kind in ("archives", "indexes", "roots")
     )
     try:
-        with attach(archives, indexes, limits) as session:
+        with attach(archives, indexes, limits, roots=roots) as session:
             result = session.execute(request["sql"])
             with pa.ipc.new_stream(sys.stdout.buffer, result.schema) as stream:
                 for batch in result.batches:

@@ -11,6 +11,7 @@ from typing import Any
 from lxml import etree
 
 from muniment.errors import MunimentError, SiardError, UsageError
+from muniment.files import Inside
 from muniment.findings import Finding, Limiter, Severity
 from muniment.siard.lobs.folders import Root
 from muniment.siard.metadata import parse_metadata
@@ -67,7 +68,8 @@ def validate(
     wanted = set(rules)
     if unknown := sorted(wanted - known):
         raise UsageError(f"there is no rule {', '.join(unknown)}; rules look like P_4.2-1")
-    return Validation(Path(path), wanted or known, fast, jobs, progress, tuple(roots))
+    place = path if isinstance(path, Path) else Path(path)
+    return Validation(place, wanted or known, fast, jobs, progress, tuple(roots))
 
 
 class Validation:
@@ -150,8 +152,9 @@ class Validation:
         """Check everything, step by step; findings are collected between the steps."""
         report = Report(self._rules, self._tell)
         report.looked_at = self._looked_at
-        check_name(report, self.path)
-        check_split(report, self.path)
+        if not isinstance(self.path, Inside):  # there it has no name of its own, and no neighbours
+            check_name(report, self.path)
+            check_split(report, self.path)
         yield
         archive = self._open(report)
         yield
@@ -221,7 +224,7 @@ class Validation:
             check_table_schema(archive, each, problems[each.xsd])
             check_correspondence(archive, each)
             yield
-        if self.version == "2.2":
+        if self.version == "2.2" and not isinstance(self.path, Inside):
             check_companions(archive)
 
     def _content(self, archive: Archive) -> Iterator[None]:

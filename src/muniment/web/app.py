@@ -18,15 +18,24 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from muniment.errors import MunimentError, NotFound, QueryError, UsageError
-from muniment.web import archive_pages, console_page, diagram_page, object_page
+from muniment.errors import (
+    FragmentError,
+    IdentifierError,
+    MunimentError,
+    NotFound,
+    QueryError,
+    UsageError,
+)
+from muniment.web import archive_pages, console_page, describe_page, diagram_page, object_page
+from muniment.web.citing import cite_page
+from muniment.web.doors.answers import Refusal
 from muniment.web.page import Page, render, text_of
 from muniment.web.row_page import row_page
 from muniment.web.search_page import search_page
 from muniment.web.site import Site
 from muniment.web.table_page import table_page
 
-__all__ = ["Endpoint", "Guard", "create_app", "static_file"]
+__all__ = ["Endpoint", "Guard", "answered", "archive_routes", "create_app", "static_file"]
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
@@ -55,6 +64,8 @@ PAGES: PagesByPath = (
     ("/a/{archive}/diagram", diagram_page.diagram_page),
     ("/a/{archive}/search", search_page),
     ("/a/{archive}/sql", console_page.console_page),
+    ("/a/{archive}/describe", describe_page.describe_page),
+    ("/a/{archive}/cite/{schema}/{table}", cite_page),
     (_ONE_TABLE, table_page),
     (f"{_ONE_TABLE}/{{row}}", row_page),
     (f"{_ONE_TABLE}/{{row}}/{{column}}", object_page.object_page),
@@ -76,15 +87,13 @@ def create_app(site: Site, hosts: tuple[str, ...] = ()) -> Starlette:
         finally:
             await run_in_threadpool(site.close)
 
-    routes = [
-        Route("/", _home),
-        Route("/healthz", lambda _request: Response("ok\n", media_type="text/plain")),
-        Route("/static/{name}", static_file),
-        *(Route(path, _page(make)) for path, make in PAGES),
-        *(Route(path, _file(make)) for path, make in FILES),
-    ]
     app = Starlette(
-        routes=routes,
+        routes=[
+            Route("/", _home),
+            Route("/healthz", lambda _request: Response("ok\n", media_type="text/plain")),
+            Route("/static/{name}", static_file),
+            *archive_routes(),
+        ],
         lifespan=lifespan,
         middleware=[Middleware(Guard, hosts=hosts), Middleware(GZipMiddleware)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
@@ -93,30 +102,52 @@ def create_app(site: Site, hosts: tuple[str, ...] = ()) -> Starlette:
     return app
 
 
+def archive_routes() -> list[Route]:
+    """The pages of archives; ``app.state.site`` knows which there are."""
+    return [
+        Route("/a/{archive}/describe", _described, methods=["POST"]),
+        *(Route(path, _page(make)) for path, make in PAGES),
+        *(Route(path, _file(make)) for path, make in FILES),
+    ]
+
+
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+async def _described(request: Request) -> Response:
+    return await describe_page.save_descriptions(
+        request, lambda asked, make: run_in_threadpool(answered, asked, make)
+    )
 
 
 def _page(make: Callable[[Request], Page]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        return await run_in_threadpool(_answered, request, lambda: render(request, make(request)))
+        return await run_in_threadpool(answered, request, lambda: render(request, make(request)))
 
     return endpoint
 
 
 def _file(make: Callable[[Request], Response]) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        return await run_in_threadpool(_answered, request, lambda: make(request))
+        return await run_in_threadpool(answered, request, lambda: make(request))
 
     return endpoint
 
 
-def _answered(request: Request, make: Callable[[], Response]) -> Response:
+def answered(request: Request, make: Callable[[], Response]) -> Response:
     """Turn errors that a person can act on into pages that say so."""
     try:
         return make()
+    except Refusal as refusal:
+        titles = {401: "error_token", 403: "error_closed", 410: "error_withdrawn",
+                  451: "error_closed"}  # fmt: skip
+        title = titles.get(refusal.status, "error_failed")
+        page = _error(request, refusal.status, title, refusal.message)
+        page.headers.update(refusal.headers)
+        return page
     except NotFound as error:
         return _error(request, 404, "error_not_found", str(error))
-    except (UsageError, QueryError) as error:
+    except (UsageError, QueryError, IdentifierError, FragmentError) as error:
         return _error(request, 400, "error_bad_request", str(error))
     except (MunimentError, OSError) as error:
         return _error(request, 500, "error_failed", str(error))

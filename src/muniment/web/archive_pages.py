@@ -10,6 +10,7 @@ from muniment.errors import NotFound
 from muniment.sql.model import Column, Schema, Table
 from muniment.sql.original import split_original
 from muniment.web.page import Page, text_of
+from muniment.web.references import reference_of
 from muniment.web.site import OpenArchive, Site
 from muniment.web.urls import Urls, find
 
@@ -49,7 +50,7 @@ def frame(archive: OpenArchive) -> dict[str, Any]:
 
 def open_archive(request: Request) -> OpenArchive:
     site: Site = request.app.state.site
-    return site.archive(request.path_params["archive"])
+    return site.open(request)
 
 
 def archive_page(request: Request) -> Page:
@@ -57,8 +58,9 @@ def archive_page(request: Request) -> Page:
     archive = open_archive(request)
     database, urls = archive.database, Urls(archive)
     notes = list(archive.session.notes) if archive.session else []
+    reference = reference_of(archive, "", "", request.app.state.site.base)
     facts = {
-        "file": archive.path.name,
+        "file": archive.file,
         "size": archive.size,
         "sha256": archive.digest or None,
         "version": database.version,
@@ -77,22 +79,13 @@ def archive_page(request: Request) -> Page:
         "users": len(database.users),
         "roles": len(database.roles),
         "privileges": len(database.privileges),
-        "citation": citation(archive),
+        "pdi": archive.pdi or None,
+        "citation": reference.plain(),
+        "citations": reference.texts(),
+        "verdict": archive.verdict.as_json(),
         "notes": notes[:200],
     }
-    return Page("archive.html", facts, frame(archive))
-
-
-def citation(archive: OpenArchive, place: str = "") -> str:
-    """How a person cites the archive, or a place in it, by what can be checked for ever."""
-    database = archive.database
-    owner = database.data_owner if database.data_owner != "unspecified" else ""
-    who = f"{owner}: " if owner else ""
-    day = database.archival_date.rstrip("Z")
-    archiver = f", {database.archiver}" if database.archiver else ""
-    where = f", {place}" if place else ""
-    digest = f", SHA-256 {archive.digest}" if archive.digest else ""
-    return f"{who}{database.dbname}{where}. Archived {day}{archiver}. {archive.path.name}{digest}."
+    return Page("archive.html", facts, frame(archive), references=[reference])
 
 
 def _schema_facts(archive: OpenArchive, urls: Urls, schema: Schema) -> dict[str, Any]:
@@ -249,7 +242,8 @@ def people_page(request: Request) -> Page:
 
 def progress_page(request: Request) -> Page:
     """How far the index has come."""
-    progress = open_archive(request).progress
+    archive = open_archive(request)
+    progress = archive.progress
     facts = {
         "state": progress.state,
         "table": progress.table,
@@ -257,8 +251,9 @@ def progress_page(request: Request) -> Page:
         "total": progress.total,
         "percent": 100 if progress.state == "ready" else progress.percent,
         "error": progress.error,
+        "verdict": archive.verdict.as_json(),
     }
-    return Page("progress.html", facts, frame(open_archive(request)))
+    return Page("progress.html", facts, frame(archive))
 
 
 def find_table(request: Request, archive: OpenArchive) -> tuple[Schema, Table]:

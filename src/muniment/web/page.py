@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from muniment.citations.styles import Reference
 from muniment.web.cells import Cell, size_text
 from muniment.web.words import WORDS
 
@@ -23,6 +25,7 @@ class Page:
     facts: dict[str, Any]
     only_page: dict[str, Any] = field(default_factory=dict)
     status: int = 200
+    references: Sequence[Reference] = ()  # what can be had for bibliographies
 
 
 def wants_json(request: Request) -> bool:
@@ -33,6 +36,9 @@ def wants_json(request: Request) -> bool:
 
 def render(request: Request, page: Page) -> Response:
     """Return a page as HTML or as JSON."""
+    form = request.query_params.get("format", "")
+    if form in _BIBLIOGRAPHIES and page.references:
+        return _bibliography(form, page.references)
     if wants_json(request):
         text = json.dumps(page.facts, default=_json, ensure_ascii=False, indent=1)
         data = text.encode("utf-8", "backslashreplace")
@@ -47,6 +53,26 @@ def render(request: Request, page: Page) -> Response:
         **page.only_page,
     )
     return HTMLResponse(html.encode("utf-8", "backslashreplace"), page.status)
+
+
+_BIBLIOGRAPHIES = {
+    "bibtex": ("application/x-bibtex", "bib"),
+    "ris": ("application/x-research-info-systems", "ris"),
+    "csl": ("application/vnd.citationstyles.csl+json", "json"),
+}
+
+
+def _bibliography(form: str, references: Sequence[Reference]) -> Response:
+    """Return citations as a file that reference managers read."""
+    if form == "csl":
+        items = [item for each in references for item in each.csl()]
+        text = json.dumps(items, ensure_ascii=False, indent=1)
+    else:
+        text = "\n".join(each.bibtex() if form == "bibtex" else each.ris() for each in references)
+    kind, ending = _BIBLIOGRAPHIES[form]
+    headers = {"Content-Disposition": f'attachment; filename="citation.{ending}"'}
+    data = text.encode("utf-8", "backslashreplace")
+    return Response(data, 200, headers, media_type=f"{kind}; charset=utf-8")
 
 
 def render_file(template: str, **facts: Any) -> str:

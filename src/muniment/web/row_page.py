@@ -9,11 +9,12 @@ from starlette.requests import Request
 from muniment.errors import NotFound
 from muniment.query.index import IndexTable
 from muniment.sql.model import Array, ForeignKey, Schema, Shape, Struct, Table
-from muniment.web.archive_pages import citation, find_table, frame, open_archive, type_text
+from muniment.web.archive_pages import find_table, frame, open_archive, type_text
 from muniment.web.cells import Cell, archived_cell
 from muniment.web.page import Page
+from muniment.web.references import reference_of
 from muniment.web.site import OpenArchive
-from muniment.web.table_page import indexed_rows, place_of, referenced, select_sql
+from muniment.web.table_page import column_keys, indexed_rows, place_of, referenced, select_sql
 from muniment.web.urls import Urls
 
 __all__ = ["row_number", "row_page", "unfold"]
@@ -29,6 +30,10 @@ def row_page(request: Request) -> Page:
     number = row_number(request.path_params["row"], table)
     cells = _cells(archive, schema, table, number)
     urls, shapes = Urls(archive), archive.shapes(schema, table)
+    part = f"{schema.name}.{table.name}, row {number}"
+    home = archive.database.schemas.index(schema), schema.tables.index(table)
+    fragment = f"row=(s{home[0]},t{home[1]},r{number})"
+    reference = reference_of(archive, part, fragment, request.app.state.site.base)
     values = {c.name: cell.value for c, cell in zip(table.columns, cells, strict=True)}
     facts = {
         "schema": schema.name,
@@ -47,15 +52,19 @@ def row_page(request: Request) -> Page:
         ],
         "refers_to": [_outgoing(archive, key, values) for key in table.foreign_keys],
         "referred_by": _incoming(archive, schema, table, values),
-        "citation": citation(archive, f"{schema.name}.{table.name}, row {number}"),
+        "citation": reference.plain(),
+        "citations": reference.texts(),
+        "identifier": reference.identifier,
         "url": urls.row(schema, table, number),
     }
     only_page = {
         "table_url": urls.table(schema, table),
+        "cite_url": urls.cite(schema, table),
+        "keys_of": list(column_keys(table).values()),
         "previous": urls.row(schema, table, number - 1) if number > 1 else None,
         "next": urls.row(schema, table, number + 1) if number < table.rows else None,
     }
-    return Page("row.html", facts, {**frame(archive), **only_page})
+    return Page("row.html", facts, {**frame(archive), **only_page}, references=[reference])
 
 
 def row_number(text: str, table: Table) -> int:

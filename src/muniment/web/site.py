@@ -6,27 +6,39 @@ archive itself. The index is built by a process of its own, so that pages stay q
 
 from __future__ import annotations
 
+import hmac
+import io
 import json
+import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
+from starlette.requests import Request
+
+from muniment.databases.duckdb.types import quote as sql_quote
 from muniment.errors import MunimentError, NotFound
+from muniment.files import Inside
 from muniment.query.cache import digest_of, index_path
-from muniment.query.index import About
+from muniment.query.index import About, IndexTable
 from muniment.query.isolated import Isolated
-from muniment.query.session import Archives, Limits, attach
+from muniment.query.session import Archives, Limits, attach, index_catalog
 from muniment.siard import SiardSource
+from muniment.siard.header import replace_metadata
+from muniment.siard.lobs.folders import Root
 from muniment.siard.volumes import volume_paths
 from muniment.sql.batch import CELL, rows_of
 from muniment.sql.model import Database, Schema, Shape, Table, shape_of
+from muniment.web.verdict import Verdict
 
 __all__ = ["OpenArchive", "Progress", "Site"]
 
@@ -51,18 +63,24 @@ class Progress:
 class OpenArchive:
     """An archive that people look at."""
 
-    def __init__(self, name: str, path: Path) -> None:
-        self.name, self.path = name, path
-        self.source = SiardSource(path)
+    def __init__(
+        self, name: str, path: Path, roots: Sequence[Root] = (), file: str = "", pdi: str = ""
+    ) -> None:
+        self.name, self.path, self.roots = name, path, tuple(roots)
+        self.file, self.pdi = file or path.name, pdi  # what it is called, and cited by
+        self.source = SiardSource(path, roots)
         self.database: Database = self.source.describe()
         self.progress = Progress(total=sum(t.rows for _, t in self.database.tables()))
+        self.verdict = Verdict()
         self.digest = ""
         self.session: Archives | None = None
         self.isolated: Isolated | None = None
         self.tables: list[tuple[Schema, Table]] = list(self.database.tables())
         self._stack = ExitStack()
-        self._builder: subprocess.Popen[str] | None = None
-        self._thread = threading.Thread(target=self._prepare, daemon=True)
+        self._helper: subprocess.Popen[str] | None = None
+        self._closed = False
+        self._prepared = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
 
     @property
     def about(self) -> About | None:
@@ -71,22 +89,31 @@ class OpenArchive:
 
     @cached_property
     def size(self) -> int:
+        if isinstance(self.path, Inside) and self.path.size is not None:
+            return self.path.size
         return sum(part.stat().st_size for part in volume_paths(self.path))
 
     def start(self) -> None:
-        """Start building the index in the background."""
+        """Start building the index in the background; the validation follows."""
         self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait for the index; return whether it is there."""
-        self._thread.join(seconds)
+        self._prepared.wait(seconds)
         return self.session is not None
+
+    def wait_for_verdict(self, seconds: float | None = None) -> bool:
+        """Wait for the validation; return whether there is a verdict."""
+        self._thread.join(seconds)
+        return self.verdict.state == "done"
 
     def close(self) -> None:
         """End what runs in the background."""
-        if self._builder is not None and self._builder.poll() is None:
-            self._builder.kill()
-        self._thread.join(10)
+        self._closed = True
+        if self._helper is not None and self._helper.poll() is None:
+            self._helper.kill()
+        if self._thread.is_alive():
+            self._thread.join(10)
         if self.isolated is not None:
             self.isolated.close()
         self._stack.close()
@@ -116,37 +143,78 @@ class OpenArchive:
         if self.session is None:
             raise NotFound("the index of this archive is still being built; try again in a moment")
         number = self.table_number(schema, table)
+        index = self.session.about[self.name].tables[number]
+        if not index.columns[column - 1].large:
+            return self._long_value(index, row, column)
         stream: BinaryIO = self.session.open_content(f"{self.name}/{number}/{column}/{row}")
         return stream
+
+    def _long_value(self, index: IndexTable, row: int, column: int) -> BinaryIO:
+        """A value that is no large object, and still too long for a table."""
+        assert self.session is not None
+        home = f"{sql_quote(index_catalog(self.name))}.{index.place}"
+        kind = index.columns[column - 1].type
+        cell = f"hex(c{column})" if kind == "BLOB" else f"CAST(c{column} AS VARCHAR)"
+        found = self.session.rows(f"SELECT {cell} FROM {home} WHERE rowid = ?", [row - 1])
+        if not found or found[0][0] is None:
+            raise NotFound(f"there is nothing in this cell of row {row}")
+        return io.BytesIO(str(found[0][0]).encode("utf-8", "backslashreplace"))
+
+    def _work(self) -> None:
+        try:
+            self._prepare()
+        finally:
+            self._prepared.set()
+        self._judge()
 
     def _prepare(self) -> None:
         try:
             self.digest = digest_of(self.path)
-            index = index_path(self.digest)
+            index = index_path(self.digest, self.roots)
             if not index.exists():
-                self._build()
+                self.progress.state = "building"
+                if self._helped("index", self._told):
+                    raise NotFound(self.progress.error or "the index could not be built")
+            archives, indexes = {self.name: self.path}, {self.name: index}
             session = self._stack.enter_context(
-                attach({self.name: self.path}, {self.name: index}, Limits(seconds=_PAGE_SECONDS))
+                attach(archives, indexes, Limits(seconds=_PAGE_SECONDS), roots=self.roots)
             )
-            self.isolated = Isolated({self.name: self.path}, {self.name: index})
+            self.isolated = Isolated(archives, indexes, self.roots)
             self.progress.state = "ready"
             self.session = session
         except (MunimentError, OSError) as error:
             self.progress.error = self.progress.error or str(error)
             self.progress.state = "failed"
 
-    def _build(self) -> None:
-        self.progress.state = "building"
-        command = [sys.executable, "-m", "muniment.web.indexer", str(self.path)]
+    def _judge(self) -> None:
+        """Validate the archive, once for its digest."""
+        verdict = self.verdict
+        if self._closed or not self.digest or verdict.recall(self.digest):
+            return
+        verdict.state = "running"
+        failed = self._helped("validate", verdict.told)
+        if failed or verdict.state != "done":
+            verdict.state = "failed"
+        else:
+            verdict.keep(self.digest)
+
+    def _helped(self, work: str, told: Callable[[dict[str, Any]], None]) -> int:
+        """Let a process of its own do the work; return what it returns."""
+        asked = b64encode(pickle.dumps((self.path, self.roots))).decode()
+        command = [sys.executable, "-m", "muniment.web.indexer", work]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as builder:
-            self._builder = builder
-            for line in builder.stdout or ():
+        ) as helper:
+            self._helper = helper
+            assert helper.stdin is not None
+            assert helper.stdout is not None
+            with suppress(BrokenPipeError):
+                helper.stdin.write(f"{asked}\n")
+                helper.stdin.flush()
+            for line in helper.stdout:
                 with suppress(ValueError):
-                    self._told(json.loads(line))
-        if builder.returncode:
-            raise NotFound(self.progress.error or "the index could not be built")
+                    told(json.loads(line))
+        return int(helper.returncode)
 
     def _told(self, facts: dict[str, Any]) -> None:
         progress = self.progress
@@ -162,12 +230,37 @@ class Site:
 
     archives: dict[str, OpenArchive] = field(default_factory=dict)
     token: str = ""  # who knows it may write descriptions
+    is_store = False
+    base: str = ""  # the address that others see, if names are resolved there
 
-    def archive(self, name: str) -> OpenArchive:
-        """Return the archive of that name."""
+    def open(self, request: Request) -> OpenArchive:
+        """Return the archive that an address names."""
+        name = request.path_params["archive"]
         if name not in self.archives:
             raise NotFound(f"there is no archive {name[:80]!r} here")
         return self.archives[name]
+
+    @property
+    def describable(self) -> bool:
+        """Whether anybody may write descriptions here."""
+        return bool(self.token)
+
+    def knows(self, _request: Request) -> bool:
+        """Whether who asks has shown a token already."""
+        return False
+
+    def may_describe(self, _request: Request, token: str) -> bool:
+        """Whether who shows this token may write descriptions."""
+        return bool(self.token) and hmac.compare_digest(token.encode(), self.token.encode())
+
+    def described(self, archive: OpenArchive, metadata: bytes, _request: Request) -> str:
+        """Give an archive another metadata.xml; return the address where it is then."""
+        replace_metadata(archive.path, metadata)
+        opened = OpenArchive(archive.name, archive.path, archive.roots)
+        self.archives[archive.name] = opened
+        archive.close()
+        opened.start()
+        return f"/a/{quote(archive.name, safe='')}"
 
     def start(self) -> None:
         for archive in self.archives.values():

@@ -5,6 +5,8 @@ Every table is cut into pages of rows; a first page lists everything. Large obje
 
 from __future__ import annotations
 
+import io
+import json
 import shutil
 from collections.abc import Iterator
 from importlib.resources import files
@@ -21,7 +23,7 @@ from muniment.siard import open_siard
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.original import split_original
 from muniment.web.cells import Cell, object_cell, value_cell
-from muniment.web.page import render_file
+from muniment.web.page import render_file, text_of
 from muniment.web.table_page import select_sql
 
 __all__ = ["export_site"]
@@ -103,7 +105,7 @@ class _Site:
         shown = list(range(len(index.columns)))
         home = f"{sql_quote(index_catalog(_NAME))}.{index.place}"
         sql = (
-            f"SELECT rowid, {select_sql(index, shown) or 'NULL'} FROM {home}"
+            f"SELECT rowid, {select_sql(index, shown, _LONGEST + 1) or 'NULL'} FROM {home}"
             " WHERE rowid >= ? AND rowid < ? ORDER BY rowid"
         )
         for row in self._session.rows(sql, [start, start + _ROWS]):
@@ -114,26 +116,53 @@ class _Site:
         self, index: IndexTable, number: int, k: int, row: int, values: Iterator[Any]
     ) -> Cell:
         value = next(values)
+        place = number, k + 1, row
         if index.columns[k].large != "binary":
-            return value_cell(value, _LONGEST)
+            return self._shown(value, place, index.columns[k].large == "text")
         size, media = next(values), next(values)
         if not value:
             return Cell("null")
-        file = f"lobs/{self._names[number]}/{row}-{k + 1}.{_extension(media)}"
-        target = self._folder / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            key = f"{_NAME}/{number}/{k + 1}/{row}"
-            with self._session.open_content(key) as source, target.open("xb") as stream:
-                shutil.copyfileobj(source, stream, 1 << 20)
-        except MunimentError as error:
-            target.unlink(missing_ok=True)
-            self._notes.append(str(error))
-            return Cell("text", "(cannot be read)")
+        file = self._copied(place, "lobs", _extension(media))
+        if not file:
+            return Cell("text", text_of("object_unreadable"))
         self._objects += 1
         cell = object_cell(size, media, quote(file))
         cell.thumbnail = cell.href if cell.thumbnail else ""
         return cell
+
+    def _shown(self, value: Any, place: tuple[int, int, int], large: bool) -> Cell:
+        """A value; of one that is too long for the page the start, which leads to all of it."""
+        cell = value_cell(value, _LONGEST)
+        if not cell.cut:
+            return cell
+        text = None
+        if not large:
+            whole = cell.value if isinstance(cell.value, str) else json.dumps(
+                cell.value, ensure_ascii=False, indent=1
+            )  # fmt: skip
+            text = whole.encode("utf-8", "backslashreplace")
+        cell.href = quote(self._copied(place, "texts", "txt", text))
+        return cell
+
+    def _copied(
+        self, place: tuple[int, int, int], folder: str, ending: str, text: bytes | None = None
+    ) -> str:
+        """Write a value into a file of its own; return its name, or nothing and a note."""
+        number, column, row = place
+        file = f"{folder}/{self._names[number]}/{row}-{column}.{ending}"
+        target = self._folder / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            source = self._session.open_content(f"{_NAME}/{number}/{column}/{row}") if (
+                text is None
+            ) else io.BytesIO(text)  # fmt: skip
+            with source, target.open("xb") as stream:
+                shutil.copyfileobj(source, stream, 1 << 20)
+        except MunimentError as error:
+            target.unlink(missing_ok=True)
+            self._notes.append(str(error))
+            return ""
+        return file
 
     def _save(self, name: str, text: str) -> None:
         (self._folder / name).write_bytes(text.encode("utf-8", "backslashreplace"))

@@ -78,6 +78,7 @@ class _View:
             "type": type_text(column),
             "description": column.description,
             "key": bool(key and column.name in key.columns),
+            "position": number + 1,
             "number": _is_number(self.shapes[number]),
             "sort_url": self._sort_url(number),
             "sorted": self._sorted(number),
@@ -194,6 +195,12 @@ class _View:
                 for each in self.asked.filters
             ],
             "suggested": self._suggested(),
+            "cite_url": self.urls.cite(self.schema, self.table),
+            "place": [
+                self.archive.database.schemas.index(self.schema),
+                self.schema.tables.index(self.table),
+            ],
+            "cited_as": self.archive.pdi or self.archive.file,
             "focus_url": self.urls.focus(self.schema, self.table),
             "sql": self._sql(),
         }
@@ -268,7 +275,8 @@ def indexed_rows(
                 cells.append(object_cell(size, media, href) if value else Cell("null"))
                 continue
             cell = value_cell(value, longest)
-            if index.columns[k].large == "text" and (cell.cut or "\n" in cell.text):
+            is_long = index.columns[k].large == "text" and (cell.cut or "\n" in cell.text)
+            if is_long or (cell.cut and cell.kind in ("text", "binary", "nested")):
                 cell.href = urls.cell(schema, table, number, k + 1)
             cells.append(cell)
         link_keys(archive, table, cells, shown)
@@ -276,7 +284,7 @@ def indexed_rows(
     return rows
 
 
-def select_sql(index: IndexTable, shown: list[int]) -> str:
+def select_sql(index: IndexTable, shown: list[int], longest: int = 1000) -> str:
     """The columns of a page; of a large object, whether it is there, its size and its type."""
     wanted = []
     for k in shown:
@@ -285,7 +293,7 @@ def select_sql(index: IndexTable, shown: list[int]) -> str:
             there = f"{cell} IS NOT NULL OR {cell}_ref IS NOT NULL"
             wanted += [there, f"{cell}_size", f"{cell}_type"]
         elif index.columns[k].large == "text":
-            wanted.append(f"left({cell}, 1000)")
+            wanted.append(f"left({cell}, {longest})")
         else:
             wanted.append(cell)
     return ", ".join(wanted)

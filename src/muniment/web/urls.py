@@ -61,6 +61,10 @@ class Urls:
     def table(self, schema: Schema, table: Table, **query: Any) -> str:
         return self.page("t", *self._table(schema, table), **query)
 
+    def cite(self, schema: Schema, table: Table) -> str:
+        """Where what was chosen in a table is cited."""
+        return self.page("cite", *self._table(schema, table))
+
     def row(self, schema: Schema, table: Table, row: int) -> str:
         return self.page("t", *self._table(schema, table), row)
 

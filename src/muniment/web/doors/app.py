@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
-from html import escape
 from typing import Any
 
 from starlette.applications import Starlette
@@ -17,7 +16,7 @@ from starlette.routing import Route
 from muniment.errors import MunimentError
 from muniment.web.api.routes import api_routes
 from muniment.web.app import Endpoint, Guard, static_file
-from muniment.web.doors.answers import Refusal, page, refusal_of, refuse
+from muniment.web.doors.answers import Refusal, refusal_of, refuse
 from muniment.web.doors.board import Board
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.front import Front
@@ -29,6 +28,8 @@ from muniment.web.doors.pdi import METHODS, pdi
 from muniment.web.doors.permission import Permission
 from muniment.web.doors.thttp import uri_res
 from muniment.web.doors.upstream import Elsewhere, Upstreams, with_upstream
+from muniment.web.store_app import store_routes
+from muniment.web.store_site import StoreSite
 
 __all__ = ["create_doors"]
 
@@ -44,6 +45,8 @@ def create_doors(
 ) -> Front:
     """Return the application for a store; ``hosts`` are the names it answers to, if not all."""
 
+    site = StoreSite(desk)
+
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> Any:
         try:
@@ -51,11 +54,12 @@ def create_doors(
         finally:
             if upstreams:
                 await upstreams.close()
+            await run_in_threadpool(site.close)
             await run_in_threadpool(desk.close)
 
     app = Starlette(
         routes=[
-            Route("/", _home),
+            *store_routes(),
             Route("/healthz", _health, methods=["GET", "OPTIONS"]),
             Route("/metrics", _metrics),
             Route("/static/{name}", static_file),
@@ -78,6 +82,7 @@ def create_doors(
     inner = Elsewhere(Permission(_Shortcut(app), desk), app)
     front = Front(Guard(inner, hosts), board)
     app.state.desk, app.state.front, app.state.upstreams = desk, front, upstreams
+    app.state.site = site
     return front
 
 
@@ -141,23 +146,3 @@ async def _health(request: Request) -> Response:
 
 async def _metrics(request: Request) -> Response:
     return Response(request.app.state.front.metrics(), media_type="text/plain; version=0.0.4")
-
-
-async def _home(request: Request) -> Response:
-    desk: Desk = request.app.state.desk
-    counts = await desk.ask(lambda store: store.catalogue.counts())
-    facts = "".join(f"<li>{number:,} {escape(name)}" for name, number in counts.items())
-    doors = "".join(
-        f'<li><a href="{href}">{text}</a>'
-        for href, text in (
-            ("/oai?verb=Identify", "OAI-PMH: harvest the store"),
-            ("/oai?verb=ListRecords&amp;metadataPrefix=oai_dc", "All records, as Dublin Core"),
-            ("/oai?verb=ListSets", "Tapes and formats"),
-        )
-    )
-    field = '<label>Locate <input name="id" size="60"></label> <button>Go</button>'
-    form = f'<form action="/locate">{field}</form>'
-    return Response(
-        page(f"The store {desk.series}", f"<ul>{facts}</ul><ul>{doors}</ul>{form}"),
-        media_type="text/html; charset=utf-8",
-    )

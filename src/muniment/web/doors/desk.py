@@ -71,6 +71,10 @@ class Desk:
             return None
         return found
 
+    def answer(self, question: Callable[[Store], T]) -> T:
+        """Run a function with a store, from a thread that is none of these."""
+        return self._threads.submit(lambda: question(self.store())).result()
+
     def close(self) -> None:
         """Finish what was begun, and let go of all files."""
         self.deposits.close()

@@ -20,17 +20,9 @@ __all__ = ["Front"]
 _HTTP = re.compile(rb"(?i)https?://([^/?#]*)")
 _PDI = re.compile(rb"(?i)/?(?:urn:)?pdi:")
 _DOORS = (
-    "oai",
-    "openurl",
-    "locate",
-    "pdi",
-    "uri-res",
-    "timemap",
-    "api",
-    "healthz",
-    "metrics",
-    "static",
-)
+    "oai", "openurl", "locate", "pdi", "uri-res", "timemap", "api", "healthz", "metrics", "static",
+    "a", "identifiers", "registry", "search", "health", "token",
+)  # fmt: skip
 _LONGEST = 8192  # bytes of a request target
 _HEADERS = 32768  # bytes of all headers
 _MOST = 512  # requests at the same time

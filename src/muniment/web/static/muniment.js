@@ -29,6 +29,76 @@ if (notice && notice.querySelector("progress")) {
   setTimeout(look, 400);
 }
 
+// While an archive is being validated: show how far it is, and the verdict when it is there.
+const judged = document.querySelector("[data-verdict]");
+if (judged) {
+  const look = async () => {
+    try {
+      const facts = await (await fetch(judged.dataset.verdict)).json();
+      judged.querySelector("progress").value = facts.verdict.percent || 0;
+      if (facts.verdict.state === "done" || facts.verdict.state === "failed") {
+        location.reload();
+        return;
+      }
+    } catch (error) { /* the server may be gone; the page stays */ }
+    setTimeout(look, 1500);
+  };
+  setTimeout(look, 1500);
+}
+
+// Choosing rows and cells: the cells that will be cited are marked, and their name is shown.
+for (const form of document.querySelectorAll("form.choosing")) {
+  const rows = [...form.querySelectorAll("input[name=row]")];
+  const columns = [...form.querySelectorAll("input[name=col]")];
+  const said = form.querySelector("[data-chosen]");
+  let last = null;
+  const runs = (numbers) => numbers.reduce((found, n) => {
+    if (found.length && found[found.length - 1][1] === n - 1) found[found.length - 1][1] = n;
+    else found.push([n, n]);
+    return found;
+  }, []);
+  const name = (row, column) => {
+    const first = [form.dataset.place], end = [];
+    for (const [letter, run] of [["c", column], ["r", row]]) {
+      if (run) { first.push(letter + run[0]); end.push(letter + run[1]); }
+    }
+    const scheme = row ? (column ? "cell" : "row") : column ? "col" : "table";
+    const whole = [row, column].every((run) => !run || run[0] === run[1]);
+    return `${scheme}=(${first})${whole ? "" : `,(${end})`}`;
+  };
+  const show = () => {
+    const chosen = columns.map((box, k) => [box.checked, k]).filter(([on]) => on).map(([, k]) => k);
+    for (const box of rows) {
+      const line = box.closest("tr");
+      if (!line) continue;
+      line.querySelectorAll("td").forEach((cell, k) => cell.classList.toggle(
+        "chosen", box.checked ? !chosen.length || chosen.includes(k) : false));
+    }
+    if (!said) return;
+    const ticked = rows.filter((box) => box.checked).map((box) => +box.value).sort((a, b) => a - b);
+    const numbers = chosen.map((k) => +columns[k].dataset.position).sort((a, b) => a - b);
+    if (!ticked.length && !numbers.length) { said.textContent = said.dataset.chosen; return; }
+    const names = [];
+    for (const row of ticked.length ? runs(ticked) : [null]) {
+      for (const column of numbers.length ? runs(numbers) : [null]) names.push(name(row, column));
+    }
+    said.textContent = names.slice(0, 3).map((each) => `${form.dataset.citedAs}#${each}`).join("  ")
+      + (names.length > 3 ? ` … (${names.length})` : "");
+  };
+  form.addEventListener("click", (event) => {
+    const at = rows.indexOf(event.target);
+    if (at < 0) return;
+    if (event.shiftKey && last !== null) {
+      const [from, to] = [Math.min(last, at), Math.max(last, at)];
+      for (let k = from; k <= to; k += 1) rows[k].checked = event.target.checked;
+      show();
+    }
+    last = at;
+  });
+  form.addEventListener("change", show);
+  show();
+}
+
 // Ctrl-Enter runs a query.
 const query = document.getElementById("sql");
 if (query) {
