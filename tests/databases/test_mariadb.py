@@ -83,6 +83,8 @@ def definitions(mariadb: MariadbServer, database: str) -> dict[str, str]:
     for thing in (*things, *(THINGS if len(things) > 5 else ())):
         row = mariadb.run(f"SHOW CREATE {thing}", database=database)[0]
         text = row[2] if thing.startswith(("FUNCTION", "PROCEDURE")) else row[1]
+        # MySQL names the character set of a collation once somebody has named the collation.
+        text = text.replace("CHARACTER SET utf8mb4 COLLATE", "COLLATE") if is_mysql() else text
         found[thing] = text.replace(f"`{database}`.", "")
     return found
 

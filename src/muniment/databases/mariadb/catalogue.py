@@ -70,6 +70,7 @@ class Catalogue:
     database: Database
     relations: dict[tuple[str, str], Relation]
     notes: list[str] = field(default_factory=list)
+    one_state: bool = True  # whether InnoDB's log says all that is stored
 
 
 def read_catalogue(session: Session, selection: Selection) -> Catalogue:
@@ -134,7 +135,8 @@ class _Reader:
             privileges=privileges,
         )
         self._warn_engines()
-        return Catalogue(self._chosen(whole), self._relations, self.notes)
+        one_state = set(self._engines) <= {"InnoDB"}
+        return Catalogue(self._chosen(whole), self._relations, self.notes, one_state)
 
     # What there is
 
