@@ -168,8 +168,9 @@ def archive(
                 journal=journal,
             )
         )
-        if journal:
-            journal.token = getattr(source, "snapshot_token", lambda: None)()
+        if journal and hasattr(source, "snapshot_token"):
+            source.snapshot_token()
+            journal.token = source.snapshot_token
         database = described(_stamped(source.describe(), day), options.description)
         if options.ssh:  # what the source was given leads through this machine
             database = replace(database, connection=databases.redact(url))

@@ -1,4 +1,5 @@
 -- Every built-in type of PostgreSQL and every kind of definition that an archive has to bring back.
+-- What stands between /*14*/ and /*-*/ is not in earlier versions.
 CREATE EXTENSION hstore;
 CREATE EXTENSION lo;
 CREATE EXTENSION citext;
@@ -43,13 +44,13 @@ CREATE TABLE everything (
     jp jsonpath, x xml, bi bit(5), vb varbit, vb9 varbit(9), ine inet, ci cidr, ma macaddr, ma8 macaddr8,
     po point, li line, ls lseg, bo box, pa path, pg polygon, cr circle,
     r4 int4range, r8 int8range, nr numrange, tr tsrange, tzr tstzrange, dr daterange,
-    m4 int4multirange, m8 int8multirange, mn nummultirange, mt tsmultirange, mtz tstzmultirange, md datemultirange,
+    /*14*/ m4 int4multirange, m8 int8multirange, mn nummultirange, mt tsmultirange, mtz tstzmultirange, md datemultirange, /*-*/
     tv tsvector, tq tsquery, o oid, xi xid, ci2 cid, x8 xid8, td tid, lsn pg_lsn, sn pg_snapshot, ls2 txid_snapshot,
     rc regclass, rt regtype, rr regrole, rn regnamespace, rp regprocedure, rf regconfig, i2v int2vector, ov oidvector,
     l lo, hs hstore, ct citext, mo mood, ad addr, pe "Odd Name".person, pi posint, sp small_posint, em email,
     il intlist, hm home, fr floatrange, ia int[], ta text[], na numeric(8,2)[], i2d int[][], lb int[], ba bytea[],
-    bla boolean[], tsa timestamp[], tsz timestamptz[], moa mood[], aa addr[], boxes box[], pia posint[], iva interval[],
-    neg numeric(3,-2), deep numeric(2,4)
+    bla boolean[], tsa timestamp[], tsz timestamptz[], moa mood[], aa addr[], boxes box[], pia posint[], iva interval[]
+    /*15*/, neg numeric(3,-2), deep numeric(2,4) /*-*/
 );
 INSERT INTO everything (id, em) VALUES (1, 'a@b');
 INSERT INTO everything VALUES (
@@ -61,7 +62,7 @@ INSERT INTO everything VALUES (
     '<a href="x">é &amp; <!-- c --></a>', B'10101', B'1', B'', '10.0.0.1/24', '2001:db8::/32', '08:00:2b:01:02:03',
     '08:00:2b:01:02:03:04:05', '(1.5,2)', '{1,2,3}', '((0,0),(1,1))', '((0,0),(1,1))', '[(0,0),(1,1)]',
     '((0,0),(1,1),(2,2))', '<(0,0),1e-7>', '[1,5)', 'empty', '(,2.50]', '[2024-01-01,)', '["2024-01-01 00:00+01",)',
-    '[2024-01-01,2024-02-01)', '{[1,3),[5,7)}', '{}', '{[1.5,2]}', '{}', '{["2024-01-01 00:00+01",)}', '{}',
+    '[2024-01-01,2024-02-01)', /*14*/ '{[1,3),[5,7)}', '{}', '{[1.5,2]}', '{}', '{["2024-01-01 00:00+01",)}', '{}', /*-*/
     'a:1A fat:2 ''it''''s''', 'a & !b', 4711, '5', '6', '18446744073709551615', '(3,4)', '0/16B3740', '10:20:10,14,15',
     '10:20:10,14', 'pg_class', 'integer', 'postgres', 'pg_catalog', 'twice(integer)', 'english', '1 2 3', '4 5',
     lo_from_bytea(0, decode(repeat('ab', 10000), 'hex')), 'a=>1, b=>NULL, "c d"=>"\"q\""', 'CiT', 'it''s "happy"',
@@ -69,7 +70,7 @@ INSERT INTO everything VALUES (
     ROW('h', NULL, NULL), '[1.5,2.5]', '{1,2,3}', '{a,"b c",NULL,"NULL","",x}', '{1.50,-2.25}', '{{1,2},{3,4}}', '[0:1]={1,2}',
     ARRAY['\x01ff'::bytea, ''], '{t,f,NULL,t}', ARRAY['2024-01-01 01:02:03'::timestamp],
     ARRAY['2024-01-01 01:02:03+01'::timestamptz], '{sad,ok}', ARRAY[ROW('a', 'b', NULL)::addr, NULL, ROW(NULL, '', '{q}')::addr],
-    '{(1,1),(0,0);(2,2),(1,1)}', '{1,2}', '{1 day,-2 hours}', 12300, 0.0012);
+    '{(1,1),(0,0);(2,2),(1,1)}', '{1,2}', '{1 day,-2 hours}' /*15*/, 12300, 0.0012 /*-*/);
 INSERT INTO everything (id, em, t, j, by) VALUES (3, 'c@d', '', 'null', decode(repeat('00ff', 9000), 'hex'));
 COMMENT ON COLUMN everything.t IS E'text with ''quotes'', a \\ and\na second line';
 
@@ -163,7 +164,7 @@ CREATE FUNCTION add(a int, b int DEFAULT 5) RETURNS int LANGUAGE sql IMMUTABLE A
 CREATE FUNCTION add(a text, VARIADIC b text[]) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN a || b[1]; END; $$;
 CREATE FUNCTION of_rows() RETURNS SETOF gen LANGUAGE sql STABLE AS 'SELECT * FROM public.gen';
 CREATE FUNCTION as_table(OUT x int, OUT y text) RETURNS SETOF record LANGUAGE sql AS $$ SELECT 1, 'a;b' $$;
-CREATE FUNCTION atomic(i int) RETURNS int LANGUAGE sql BEGIN ATOMIC; SELECT i + 1; END;
+/*14*/ CREATE FUNCTION atomic(i int) RETURNS int LANGUAGE sql BEGIN ATOMIC; SELECT i + 1; END; /*-*/
 CREATE PROCEDURE p(INOUT x int) LANGUAGE plpgsql AS $$ BEGIN x := x + 1; COMMIT; END $$;
 CREATE AGGREGATE mysum(int) (sfunc = int4pl, stype = int, initcond = '0');
 COMMENT ON FUNCTION add(int, int) IS 'adds';

@@ -29,7 +29,7 @@ def make(postgresql: Cluster) -> Make:
 
     def made(sql: str = "", *options: str) -> str:
         name = postgresql.new_database(*options)
-        postgresql.psql(name, sql)
+        postgresql.psql(name, postgresql.known(sql) if "/*-*/" in sql else sql)
         return name
 
     return made
@@ -48,7 +48,8 @@ CREATE TABLE odd (
     id int PRIMARY KEY, n numeric, d date, ts timestamp, tz timestamptz, t time, fine numeric);
 INSERT INTO odd VALUES (1, 1, '2000-01-01', '2000-01-01', '2000-01-01', '12:00', 1);
 INSERT INTO odd VALUES (2, 'NaN', '0044-03-15 BC', 'infinity', '10000-01-01', '24:00', 2.50);
-INSERT INTO odd VALUES (3, '-Infinity', '-infinity', '294276-12-31', '4713-01-01 BC', '00:00', 3);
+INSERT INTO odd VALUES (3, /*14*/'-Infinity', --/*-*/ 'NaN',
+    '-infinity', '294276-12-31', '4713-01-01 BC', '00:00', 3);
 """
 
 
@@ -426,7 +427,8 @@ def test_archives_of_other_products_become_tables_of_postgresql(
     assert postgresql.psql(again, "SELECT count(*) FROM main.dear").strip() == "30"
     constraints = postgresql.psql(
         again,
-        "SELECT contype FROM pg_constraint WHERE connamespace = 'main'::regnamespace ORDER BY 1",
+        "SELECT contype FROM pg_constraint WHERE connamespace = 'main'::regnamespace"
+        " AND contype <> 'n' ORDER BY 1",
     ).split()
     assert constraints == ["c", "f", "p", "p", "u"]
 

@@ -103,6 +103,8 @@ def test_a_table_comes_back_in_the_servers_own_words(
     mariadb: MariadbServer, table: tuple[str, list[str]]
 ) -> None:
     sql, rows = table
+    if any(young in sql and not mariadb.has_type(young) for young in ("UUID", "INET6")):
+        return  # which MySQL and older MariaDB do not have
     name = mariadb.new_database()
     again = mariadb.new_name()
     folder = Path(tempfile.mkdtemp())

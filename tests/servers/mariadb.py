@@ -27,7 +27,7 @@ from servers.processes import (
     server_folder,
 )
 
-__all__ = ["MariadbServer", "is_mysql", "private_mariadb", "program"]
+__all__ = ["MariadbServer", "is_mysql", "numbers", "private_mariadb", "program"]
 
 _USER = "mysql"
 _FOLDERS = ("/usr/sbin", "/usr/libexec", "/usr/bin", "/usr/local/sbin")
@@ -95,6 +95,14 @@ class MariadbServer:
                 cursor.execute(statement)
             return list(cursor.fetchall())
 
+    def has_type(self, name: str) -> bool:
+        """Whether the server knows a type; some are younger than others."""
+        try:
+            self.run(f"CREATE TEMPORARY TABLE t (x {name})", database="mysql")
+        except pymysql.MySQLError:
+            return False
+        return True
+
     def script(self, sql: str, database: str = "") -> None:
         """Run a script, the client's own commands included."""
         words = [
@@ -109,6 +117,15 @@ class MariadbServer:
             _USER,
             input=sql,
         )
+
+
+def numbers(count: int) -> str:
+    """SQL for a table ``q`` of the numbers from 1 on, as ``seq``; a power of ten of them."""
+    digits = "(SELECT 0 d" + "".join(f" UNION ALL SELECT {n}" for n in range(1, 10)) + ")"
+    places = range(len(str(count)) - 1)
+    terms = "+".join(f"d{k}.d*{10**k}" for k in places)
+    tables = ", ".join(f"{digits} d{k}" for k in places)
+    return f"(SELECT 1+{terms} AS seq FROM {tables}) q"
 
 
 @contextmanager
@@ -161,9 +178,10 @@ _SETTINGS = {
     "local_infile": "1",
     "event_scheduler": "OFF",
 }
-_MARIADB = _SETTINGS | {"innodb_log_file_size": "32M"}
+_MARIADB = _SETTINGS | {"innodb_log_file_size": "32M", "ssl": "0"}
 _MYSQL = _SETTINGS | {
     "mysqlx": "0",
+    "tls_version": "",
     "log_bin_trust_function_creators": "1",
     "secure_file_priv": "",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -83,6 +84,19 @@ class Cluster:
         """Run SQL, psql's own commands included, and return what it prints; errors stop it."""
         words = ("-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", database, "-f", "-")
         return self._run("psql", *words, input=sql, user=user)
+
+    def version(self) -> int:
+        """The server's version: 15, say."""
+        return int(self.psql("postgres", "SHOW server_version_num")) // 10000
+
+    def known(self, sql: str) -> str:
+        """Return SQL without what stands between /*14*/ and /*-*/ if the server is older."""
+        version = self.version()
+
+        def kept(found: re.Match[str]) -> str:
+            return found[2] if version >= int(found[1]) else ""
+
+        return re.sub(r"/\*(\d\d)\*/(.*?)/\*-\*/", kept, sql, flags=re.DOTALL)
 
     def dump(self, database: str, *options: str) -> str:
         """Return what pg_dump prints."""

@@ -102,6 +102,7 @@ class SqliteSource:
         self._limit = inline_limit
         self._watch: Any = connect_sqlite(path)
         self._state = self.state()
+        self._token: str | None = None
         self._db: Any = connect_sqlite(path)
         self._db.execute("PRAGMA cell_size_check=ON").fetchall()
         self._db.execute("BEGIN")
@@ -145,6 +146,11 @@ class SqliteSource:
 
     def snapshot_token(self) -> str:
         """A text that is the same while nobody writes to the file, now or in a later run."""
+        if self._token is None:
+            self._token = self._file_state()
+        return self._token
+
+    def _file_state(self) -> str:
         with self.path.open("rb") as stream:
             changes = stream.read(28)[24:].hex()  # SQLite's own counter of changes
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))

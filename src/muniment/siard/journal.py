@@ -14,7 +14,7 @@ import os
 import struct
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -101,7 +101,7 @@ class Journal:
     stream: BinaryIO
     _lines: BinaryIO
     request: dict[str, Any]
-    token: str | None = None  # of the state of the source that this run reads
+    token: Callable[[], str | None] = lambda: None  # of the state of the source that is read now
     kept: list[_Kept] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -161,7 +161,7 @@ class Journal:
             for column, before in zip(table.columns, declared.columns, strict=True)
             if column.type != before.type
         }
-        state = f"run {self._runs}" if self.token is None else self.token
+        state = self.token() or f"run {self._runs}"
         fingerprint = _fingerprint((schema.name, replace(declared, rows=0)))
         kept = _Kept(schema.name, table.name, table.rows, fingerprint, types, state)
         values = {name: getattr(kept, name) for name in _Kept.__slots__}

@@ -12,7 +12,8 @@ Some methods and attributes are for those who have them:
     source.count(…)           how many rows a table has, counted another way than by reading it
     source.refit(…)           a table with a wider type for a value that outgrew its own
     source.misfits()          all columns whose values do not fit
-    source.snapshot_token()   a text; while it is the same, so are the rows: for --resume
+    source.snapshot_token()   a text of the state that is read; while it is the same, so are the
+                              rows; None if that cannot be shown: for --resume
     target.notes              sentences that people should read
     target.left_out           what could not be made again (``sql.leftout``)
     target.mark(), target.roll_back(mark)   a table can be written again

@@ -70,6 +70,7 @@ class Catalogue:
     database: Database
     relations: dict[tuple[str, str], Relation]
     notes: list[str] = field(default_factory=list)
+    one_state: bool = True  # whether InnoDB's log says all that is stored
 
 
 def read_catalogue(session: Session, selection: Selection) -> Catalogue:
@@ -134,7 +135,8 @@ class _Reader:
             privileges=privileges,
         )
         self._warn_engines()
-        return Catalogue(self._chosen(whole), self._relations, self.notes)
+        one_state = set(self._engines) <= {"InnoDB"}
+        return Catalogue(self._chosen(whole), self._relations, self.notes, one_state)
 
     # What there is
 
@@ -184,7 +186,7 @@ class _Reader:
         checks: list[CheckConstraint],
     ) -> Table:
         schema, name, kind, engine, comment, estimate, size, *_ = row
-        flags = {c.name for c in columns if _is_flag(c, checks)}
+        flags = {c.name: check for c in columns if (check := self._flag(c, checks)) is not None}
         facts = {c.name: ColumnFacts(c.native, c.charset) for c in columns}
         primary = keys.get("PRIMARY")
         candidates = [k for k in keys.values() if k.name != "PRIMARY" and k.whole]
@@ -214,8 +216,19 @@ class _Reader:
             if primary and primary.whole
             else None,
             candidate_keys=tuple(UniqueKey(k.name, k.columns) for k in candidates),
-            check_constraints=tuple(c for c in checks if c.name not in flags),
+            check_constraints=tuple(c for c in checks if c not in flags.values()),
         )
+
+    def _flag(
+        self, column: _ColumnRow, checks: Iterable[CheckConstraint]
+    ) -> CheckConstraint | None:
+        """The check by which a column says that it holds nothing but 0 and 1."""
+        if column.type != "tinyint(1)":
+            return None
+        condition = f"{quote(column.name)} in (0,1)"
+        if not self._session.product.checks_by_table:  # nor names them after columns
+            return next((c for c in checks if c.condition == f"({condition})"), None)
+        return next((c for c in checks if (c.name, c.condition) == (column.name, condition)), None)
 
     def _column(self, schema: str, table: str, row: _ColumnRow, flag: bool) -> Column:
         type_ = PredefinedType("BOOLEAN") if flag else archived_type(row.native)
@@ -426,14 +439,6 @@ def _numbered(number: int, schema: Schema) -> Schema:
     return replace(schema, folder=f"schema{number}", tables=tables)
 
 
-def _is_flag(column: _ColumnRow, checks: Iterable[CheckConstraint]) -> bool:
-    """Whether a column can hold nothing but 0 and 1, and says so."""
-    if column.type != "tinyint(1)":
-        return False
-    condition = f"{quote(column.name)} in (0,1)"
-    return any(c.name == column.name and c.condition == condition for c in checks)
-
-
 def _default(text: str | None, extra: str, quoted: bool) -> str | None:
     """The default as SQL writes it."""
     if text is None or (quoted and text == "NULL"):
@@ -487,5 +492,6 @@ _MYSQL_CHECKS = """
 SELECT t.TABLE_SCHEMA, t.TABLE_NAME, c.CONSTRAINT_NAME, c.CHECK_CLAUSE
 FROM information_schema.CHECK_CONSTRAINTS c JOIN information_schema.TABLE_CONSTRAINTS t
 ON t.CONSTRAINT_SCHEMA=c.CONSTRAINT_SCHEMA AND t.CONSTRAINT_NAME=c.CONSTRAINT_NAME
-WHERE t.CONSTRAINT_TYPE='CHECK' AND t.TABLE_SCHEMA IN ({among}) ORDER BY 1, 2, 3
+WHERE t.CONSTRAINT_TYPE='CHECK' AND t.ENFORCED='YES' AND t.TABLE_SCHEMA IN ({among})
+ORDER BY 1, 2, 3
 """

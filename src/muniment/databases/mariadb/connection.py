@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,10 +31,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What sets one of the two products apart. MySQL was never tried: no server was at hand."""
+    """What sets one of the two products apart."""
 
     name: str
-    timeout: str  # the statement that sets a limit for each statement; {} takes seconds
+    timeout: str  # the setting that limits each statement
+    timeout_unit: float  # of that setting, in seconds
     exact_collation: str  # compares text as it is, spaces at the end included
     users: str  # SQL for users: user, host, whether it is a role
     role_grants: str
@@ -41,11 +43,13 @@ class Product:
     quoted_defaults: bool  # whether COLUMN_DEFAULT is an expression as SQL writes it
     sequences: bool
     scale: int  # the most digits after the point
+    log_position: str  # the status variable that says how much InnoDB has logged
 
 
 _MARIADB = Product(
     "MariaDB",
-    "SET SESSION max_statement_time={:f}",
+    "max_statement_time",
+    1,
     "utf8mb4_nopad_bin",
     "SELECT User, Host, is_role='Y' FROM mysql.user ORDER BY 1, 2",
     "SELECT Role, IF(Host='', User, CONCAT(User,'@',Host)), Admin_option"
@@ -54,10 +58,12 @@ _MARIADB = Product(
     quoted_defaults=True,
     sequences=True,
     scale=38,
+    log_position="Innodb_lsn_current",
 )
 _MYSQL = Product(
     "MySQL",
-    "SET SESSION max_execution_time={:.0f}*1000",
+    "max_execution_time",
+    0.001,
     "utf8mb4_0900_bin",
     "SELECT User, Host, account_locked='Y' AND password_expired='Y' AND authentication_string=''"
     " FROM mysql.user ORDER BY 1, 2",
@@ -67,6 +73,7 @@ _MYSQL = Product(
     quoted_defaults=False,
     sequences=False,
     scale=30,
+    log_position="Innodb_redo_log_current_lsn",
 )
 
 # What the driver's error numbers mean to people.
@@ -162,7 +169,10 @@ def connect(
     with translated(address.url):
         session.run(_SESSION)
         if timeout is not None:
-            session.run(session.product.timeout.format(timeout))
+            product = session.product
+            limit = timeout / product.timeout_unit
+            spelt = f"{limit:f}" if product.timeout_unit == 1 else str(math.ceil(limit))
+            session.run(f"SET SESSION {product.timeout}={spelt}")
     return session
 
 

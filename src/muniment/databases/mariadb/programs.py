@@ -58,14 +58,29 @@ def read_views(
             notes.append(f"the query of the view {schema}.{name} was not seen: the user may not")
         query = without_schema(query, schema) if query else None
         description = None
-        if query and (way, security, check) != ("UNDEFINED", "DEFINER", "NONE"):
+        plain = session.product.sequences and (way, security, check) == _USUAL
+        if query and not plain:
             end = f" WITH {check} CHECK OPTION" if check != "NONE" else ""
             sql = (
                 f"CREATE ALGORITHM={way} SQL SECURITY {security} VIEW {quote(name)} AS {query}{end}"
             )
+            if not session.product.sequences:
+                sql = _whole_view(session, schema, name) or sql
             description = join_original(None, Original(session.product.name, (sql,)))
         found[schema].append(View(name, columns.get((schema, name), ()), None, query, description))
     return found, notes
+
+
+_USUAL = ("UNDEFINED", "DEFINER", "NONE")
+
+
+def _whole_view(session: Session, schema: str, name: str) -> str | None:
+    """MySQL tells the algorithm and the names of columns here alone."""
+    try:
+        statement = session.rows(f"SHOW CREATE VIEW {quote(schema, name)}")[0][1]
+    except err.MySQLError:
+        return None
+    return without_schema(without_definer(statement), schema)
 
 
 def read_triggers(

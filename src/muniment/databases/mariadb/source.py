@@ -48,17 +48,32 @@ def open_source(
     session = connect(address, timeout=statement_timeout)
     try:
         with translated(address.url):
-            _start(session)
+            token = _start(session)
         source = MariadbSource(session, selection or Selection(), inline_limit, statement_timeout)
+        source.token = token
         yield source
     finally:
         session.close()
 
 
-def _start(session: Session) -> None:
-    """Begin a transaction that sees one state of everything and can change nothing."""
+def _start(session: Session) -> str | None:
+    """Begin a transaction that sees one state of everything and can change nothing.
+
+    Return a text for that state, if nobody wrote while it began.
+    """
     session.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    before = _position(session)
     session.run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+    return before if before == _position(session) else None
+
+
+def _position(session: Session) -> str | None:
+    """Where InnoDB's log ends: nothing was stored while that stays the same."""
+    found = session.rows(f"SHOW GLOBAL STATUS LIKE '{session.product.log_position}'")
+    if not found:
+        return None
+    where = session.rows("SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)")[0][0]
+    return f"{where} {found[0][1]}"
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,7 @@ class MariadbSource:
         self._catalogue = catalogue or read_catalogue(session, selection)
         self.notes = list(self._catalogue.notes)
         self._alone = False
+        self.token: str | None = None
         packet = int(session.value("SELECT @@max_allowed_packet"))
         self._options = ReadOptions(selection, LineCheck(), inline_limit, packet)
 
@@ -111,6 +127,10 @@ class MariadbSource:
         """The bytes that the server says its tables take."""
         taken = {(s.name, t.name) for s, t in self.describe().tables()}
         return 1 + sum(r.bytes for key, r in self._catalogue.relations.items() if key in taken)
+
+    def snapshot_token(self) -> str | None:
+        """A text that is the same in a later run if nobody has written to the server since."""
+        return self.token if self._catalogue.one_state else None
 
     def opener(self) -> _Opener:
         """Return how another process opens the same database."""
@@ -139,7 +159,7 @@ class MariadbSource:
                 return
             with translated(self._session.address.url):
                 self._session.run("COMMIT")
-                _start(self._session)
+                self.token = _start(self._session)
             yield
         finally:
             lock.close()

@@ -17,7 +17,9 @@ _UTF8 = ("utf8mb4", "utf8mb3", "utf8", "ascii")
 _NUMBERS = {
     "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "year",
 }  # fmt: skip
-_BYTES_NEEDED = {"uuid", "inet4", "inet6", "enum", "set"}  # read other things from binary text
+_BYTES_NEEDED = {  # read other things from binary text
+    "uuid", "inet4", "inet6", "enum", "set", "json",
+}  # fmt: skip
 _LARGEST = "3.4028234663852886e38"  # of single precision
 
 
@@ -55,9 +57,17 @@ def cell_sql(
         return f"HEX({column})", ""
     if kind in ("uuid", "inet4", "inet6"):  # whose bytes are something else
         return f"BINARY CAST({column} AS CHAR)", ""
+    if kind == "json":
+        return _json(column)
     if charset is None or kind in ("date", "time"):
         return column, ""
     return _text(column, charset)
+
+
+def _json(column: str) -> tuple[str, str]:
+    """MySQL's own JSON keeps decimals such as 2.50, which it would not read from text."""
+    text = f"CAST({column} AS CHAR)"
+    return f"BINARY {text}", f"BINARY CAST(CAST({text} AS JSON) AS CHAR)=BINARY {text}"
 
 
 def raw_sql(

@@ -38,11 +38,13 @@ SELECT c.oid, n.nspname AS schema, c.relname AS name, c.relkind AS kind, c.relpe
     CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END AS query,
     CASE WHEN c.relkind = 'p' THEN pg_get_partkeydef(c.oid) END AS partition_key,
     CASE WHEN c.relispartition THEN pg_get_expr(c.relpartbound, c.oid) END AS bound,
-    s.srvname AS server
+    s.srvname AS server, p.spcname AS tablespace,
+    (SELECT t.reloptions FROM pg_class t WHERE t.oid = c.reltoastrelid) AS toast_options
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_am a ON a.oid = c.relam
 LEFT JOIN pg_foreign_table f ON f.ftrelid = c.oid
 LEFT JOIN pg_foreign_server s ON s.oid = f.ftserver
+LEFT JOIN pg_tablespace p ON p.oid = c.reltablespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' AND {_OWN}
     AND {_NO_MEMBER.format("pg_class", "c")}
 ORDER BY lower(c.relname), c.relname, c.oid
@@ -107,7 +109,7 @@ SELECT i.indexrelid AS oid, i.indrelid, c.relname AS name, pg_get_indexdef(c.oid
         FROM generate_series(1, i.indnkeyatts) k) AS keys,
     ARRAY(SELECT a.attname::text FROM unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k(n, p)
         JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.n ORDER BY k.p) AS columns,
-    o.oid AS constraint_oid,
+    o.oid AS constraint_oid, c.reloptions AS options,
     (SELECT quote_ident(pn.nspname) || '.' || quote_ident(p.relname)
         FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhparent
         JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE h.inhrelid = c.oid) AS attached
@@ -123,6 +125,14 @@ SELECT t.oid, t.tgrelid, t.tgname AS name, t.tgtype AS bits, t.tgenabled AS enab
     t.tgoldtable AS old_table, t.tgnewtable AS new_table
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND {_OWN} ORDER BY t.tgrelid, t.tgname
+"""
+
+# Triggers of partitions are copies of their parent's; only what was changed on one has to be said.
+_CLONES = f"""
+SELECT t.tgrelid, t.tgname AS name, t.tgenabled AS enabled
+FROM pg_trigger t JOIN pg_trigger p ON p.oid = t.tgparentid AND p.tgenabled <> t.tgenabled
+JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE NOT t.tgisinternal AND {_OWN} ORDER BY t.tgrelid, t.tgname
 """
 
 _RULES = f"""
@@ -225,6 +235,7 @@ SELECT p.oid, a.aggfnoid::regprocedure::text AS signature, a.aggkind, a.aggtrans
     NULLIF(a.aggminvtransfn::oid, 0)::regproc::text AS minvfunc,
     format_type(NULLIF(a.aggmtranstype, 0), NULL) AS mstype,
     NULLIF(a.aggmfinalfn::oid, 0)::regproc::text AS mfinalfunc, a.aggminitval, p.proparallel,
+    a.aggmtransspace AS msspace, a.aggmfinalextra, a.aggfinalmodify, a.aggmfinalmodify,
     NULLIF(a.aggsortop, 0)::regoperator::text AS sortop,
     pg_get_function_arguments(p.oid) AS arguments
 FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
@@ -266,15 +277,39 @@ JOIN pg_ts_parser p ON p.oid = c.cfgparser JOIN pg_namespace pn ON pn.oid = p.pr
 WHERE {_OWN} AND {_NO_MEMBER.format("pg_ts_config", "c")} ORDER BY n.nspname, c.cfgname
 """
 
-# What has no place in an archive, and does not come back either: people have to know.
+# What has no place in an archive, and does not come back either: people have to know. The kind, its
+# catalogue, the column with its schema, and what else tells the user's own from the system's.
 _OTHERS = {
-    "operator": ("pg_operator", "oprnamespace"),
-    "operator class": ("pg_opclass", "opcnamespace"),
-    "conversion": ("pg_conversion", "connamespace"),
-    "event trigger": ("pg_event_trigger", ""),
-    "publication": ("pg_publication", ""),
-    "foreign server": ("pg_foreign_server", ""),
+    "operator": ("pg_operator", "oprnamespace", ""),
+    "operator class": ("pg_opclass", "opcnamespace", ""),
+    "cast": (
+        "pg_cast",
+        "",
+        "c.oid >= 16384 AND NOT EXISTS (SELECT 1 FROM pg_depend i WHERE i.deptype = 'i'"
+        " AND i.classid = 'pg_cast'::regclass AND i.objid = c.oid)",
+    ),
+    "base type": (
+        "pg_type",
+        "typnamespace",
+        "c.typtype = 'b' AND c.typisdefined AND NOT EXISTS"
+        " (SELECT 1 FROM pg_type e WHERE e.typarray = c.oid)",
+    ),
+    "conversion": ("pg_conversion", "connamespace", ""),
+    "text search parser": ("pg_ts_parser", "prsnamespace", ""),
+    "text search template": ("pg_ts_template", "tmplnamespace", ""),
+    "event trigger": ("pg_event_trigger", "", ""),
+    "publication": ("pg_publication", "", ""),
+    "foreign-data wrapper": ("pg_foreign_data_wrapper", "", ""),
+    "foreign server": ("pg_foreign_server", "", ""),
+    "language": ("pg_language", "", "c.lanispl"),
+    "access method": ("pg_am", "", "c.oid >= 16384"),
+    "transform": ("pg_transform", "", ""),
+    "default privilege": ("pg_default_acl", "", ""),
 }
+_SETTINGS = """
+SELECT DISTINCT split_part(unnest(s.setconfig), '=', 1) AS name FROM pg_db_role_setting s
+JOIN pg_database d ON d.oid = s.setdatabase WHERE d.datname = current_database() ORDER BY 1
+"""
 
 
 class Catalogue:
@@ -293,6 +328,7 @@ class Catalogue:
         self.constraints = self._by("conrelid", _CONSTRAINTS)
         self.indexes = self._by("indrelid", _INDEXES)
         self.triggers = self._by("tgrelid", _TRIGGERS)
+        self.clones = self._by("tgrelid", _CLONES)
         self.rules = self._by("ev_class", _RULES)
         self.policies = self._by("polrelid", _POLICIES)
         self.statistics = self._by("stxrelid", _STATISTICS)
@@ -344,12 +380,24 @@ class Catalogue:
         """How many bytes tables take on disk, beside and in their TOAST tables."""
         return {row["oid"]: row for row in rows(self._connection, _SIZES, oids)}
 
-    def others(self) -> dict[str, int]:
-        """How many objects there are of kinds that are not archived."""
-        counts = {}
-        for kind, (table, home) in _OTHERS.items():
-            place = f"JOIN pg_namespace n ON n.oid = c.{home} WHERE {_OWN} AND" if home else "WHERE"
-            member = _NO_MEMBER.format(table, "c")
-            (row,) = self._ask(f"SELECT count(*) AS count FROM {table} c {place} {member}")
-            counts[kind] = row["count"]
-        return {kind: count for kind, count in counts.items() if count}
+    def others(self) -> dict[str, list[str]]:
+        """The objects of kinds that are not archived, as the server calls them."""
+        found = {}
+        for kind, (table, home, more) in _OTHERS.items():
+            conditions = [_NO_MEMBER.format(table, "c")]
+            join = ""
+            if home:
+                join = f"JOIN pg_namespace n ON n.oid = c.{home}"
+                conditions.append(_OWN)
+            if more:
+                conditions.append(more)
+            names = self._ask(
+                f"SELECT pg_describe_object('{table}'::regclass, c.oid, 0) AS name FROM {table} c"
+                f" {join} WHERE {' AND '.join(conditions)} ORDER BY 1"
+            )
+            found[kind] = [row["name"] for row in names]
+        found["setting of the database"] = [row["name"] for row in self._ask(_SETTINGS)]
+        found["tablespace of a table"] = [
+            f"{row['schema']}.{row['name']}" for row in self.relations if row["tablespace"]
+        ]
+        return {kind: names for kind, names in found.items() if names}

@@ -279,6 +279,9 @@ class Completion:
     # Comments and rights
 
     def _comments(self) -> Iterator[Item]:
+        if self.same:
+            (row,) = rows(self.builder.connection, "SELECT current_database() AS name")
+            yield from _comment(f"DATABASE {quote(row['name'])}", self.database.description)
         for schema in self.database.schemas:
             yield from _comment(f"SCHEMA {quote(schema.name)}", schema.description)
             for user_type in schema.types:

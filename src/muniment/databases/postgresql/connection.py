@@ -144,6 +144,10 @@ _REFUSALS = (
      "administrator for a line in pg_hba.conf"),
     ("too many", "{place} has no connection left; try again later"),
     ("is starting up", "{place} is starting up; try again in a moment"),
+    ("alert unknown ca", "the server at {place} does not trust the certificate in sslcert; use one "
+     "that its own authority has signed"),
+    ("requires a valid client certificate", "{place} wants a certificate; name yours with "
+     "sslcert=FILE and sslkey=FILE in the URL"),
     ("certificate", "the certificate for {place} cannot be trusted ({detail}); name its authority "
      "with sslrootcert=FILE in the URL"),
     ("does not support SSL", "{place} does not encrypt connections, and sslmode asks for it"),
@@ -196,6 +200,14 @@ _GONE = {"57P01", "57P02", "57P03", "08006", "08003", "08000"}
 def sentence(doing: str, error: psycopg.Error) -> Refused:
     """Return our error for one of the driver's."""
     state = error.sqlstate or ""
+    if "conflict with recovery" in str(error):
+        return Refused(
+            f"PostgreSQL stopped {doing}: the standby had to apply changes of its primary to rows "
+            "that were still needed. Set hot_standby_feedback=on or a longer "
+            "max_standby_streaming_delay on the standby, or read from the primary",
+            state,
+            reason(error),
+        )
     gone = isinstance(error, psycopg.OperationalError) and not state
     if gone or state in _GONE:
         return Refused(

@@ -49,6 +49,7 @@ __all__ = ["Relation", "read_database"]
 
 _TEXTS = ("text", "character varying")
 _ENCODING = "server_encoding"
+_SHOWN = 8  # names of what is not archived
 _PUBLIC = "standard public schema"
 
 
@@ -174,7 +175,7 @@ class _Reader:
             if not self.selection.takes(row["schema"], row["name"]):
                 continue
             if not self.catalogue.columns[row["oid"]]:
-                self.notes.append(f"table {name} was left out: it has no columns.")
+                self.notes.append(f"table {name} has no columns: only its definition was archived.")
             elif not row["partly"]:
                 self.notes.append(f"table {name} was left out: this user may not read it.")
             elif hidden := [
@@ -416,6 +417,7 @@ class _Reader:
             if collation["schema"] == schema.name and (sql := collation_sql(collation)):
                 yield sql
         yield from search_statements(self.catalogue, schema.name)
+        yield from self._tables_without_columns(schema.name)
         kept = {(s.name, t.name) for s, t in database.tables()}
         for sequence in self.catalogue.sequences:
             owner = sequence["owner"]
@@ -433,6 +435,12 @@ class _Reader:
                 )
             if sequence["comment"]:
                 yield _comment("SEQUENCE", schema.name, sequence)
+
+    def _tables_without_columns(self, home: str) -> Iterator[str]:
+        for row in self.catalogue.relations:
+            bare = row["kind"] == "r" and not self.catalogue.columns[row["oid"]]
+            if row["schema"] == home and bare and self.selection.takes(home, row["name"]):
+                yield f"CREATE TABLE {quote(home, row['name'])} ()"
 
     def _database_statements(self) -> Iterator[str]:
         yield from map(extension_sql, self.catalogue.extensions)
@@ -463,11 +471,16 @@ def _note_others(
     connection: Connection, catalogue: Catalogue, reader: _Reader, notes: list[str]
 ) -> None:
     """Say what of the database is not in the archive."""
-    for kind, count in catalogue.others().items():
-        notes.append(f"not archived: {count} {kind}{'' if count == 1 else 's'}.")
+    for kind, names in catalogue.others().items():
+        shown = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
+        notes.append(f"not archived: {len(names)} {kind}{_plural(kind, len(names))} ({shown}).")
     (row,) = rows(connection, "SELECT count(*) AS count FROM pg_largeobject_metadata")
     if row["count"] and not reader.fitter.large_objects:
         notes.append(f"not archived: {row['count']} large objects that no column refers to.")
+
+
+def _plural(kind: str, count: int) -> str:
+    return "" if count == 1 else "es" if kind.endswith("s") else "s"
 
 
 def _sequence_states(connection: Connection, catalogue: Catalogue) -> dict[int, tuple[int, bool]]:

@@ -30,15 +30,18 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
     """
     oid, place = row["oid"], quote(row["schema"], row["name"])
     yield _create_table(catalogue, row, kept)
+    if row["of_type"]:
+        yield f"ALTER TABLE {place} OF {row['of_type']}"
     yield from _partitions(catalogue, oid)
     yield from _column_settings(catalogue, row, place)
     for constraint in catalogue.constraints[oid]:
-        if constraint["kind"] not in "pufcx":  # constraint triggers are triggers
+        promised = constraint["kind"] == "n" and not constraint["convalidated"]
+        if constraint["kind"] not in "pufcx" and not promised:  # constraint triggers are triggers
             continue
         if _is_own(constraint) and not is_plain_constraint(constraint):
             name = quote(constraint["name"])
             yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {constraint['definition']}"
-            if constraint["kind"] == "x" and constraint["comment"]:
+            if constraint["kind"] in "xn" and constraint["comment"]:
                 text = quote_text(constraint["comment"])
                 yield f"COMMENT ON CONSTRAINT {name} ON {place} IS {text}"
     yield from _indexes(catalogue, row, place)
@@ -75,7 +78,7 @@ def _create_table(catalogue: Catalogue, row: Row, kept: set[int]) -> str:
     parents = [p for p in catalogue.parents[row["oid"]] if p["parent"] in kept]
     unlogged = "UNLOGGED " if row["relpersistence"] == "u" else ""
     columns = [
-        f"    {_column(column)}"
+        f"    {_column(column)}{_not_null(catalogue, row, column)}"
         for column in catalogue.columns[row["oid"]]
         if column["attislocal"] or not parents
     ]
@@ -85,7 +88,13 @@ def _create_table(catalogue: Catalogue, row: Row, kept: set[int]) -> str:
         sql += f"\nINHERITS ({', '.join(quote(p['schema'], p['name']) for p in parents)})"
     if row["partition_key"]:
         sql += f"\nPARTITION BY {row['partition_key']}"
-    return sql + _method(row) + _with(row["reloptions"])
+    return sql + _method(row) + _with(_options(row))
+
+
+def _options(row: Row) -> list[str]:
+    """The storage parameters of a table, those of its TOAST table included."""
+    toast = [f"toast.{option}" for option in row["toast_options"] or ()]
+    return [*(row["reloptions"] or ()), *toast]
 
 
 def _method(row: Row) -> str:
@@ -114,7 +123,23 @@ def _column(column: Row) -> str:
         sql += f" GENERATED {identity(column)} AS IDENTITY{column.get('sequence', '')}"
     elif column["expression"]:
         sql += f" DEFAULT {column['expression']}"
-    return f"{sql} NOT NULL" if column["attnotnull"] else sql
+    return sql
+
+
+def _not_null(catalogue: Catalogue, row: Row, column: Row) -> str:
+    """What says that a column is never NULL; since version 18 that is a constraint with a name."""
+    if not column["attnotnull"]:
+        return ""
+    for constraint in catalogue.constraints[row["oid"]]:
+        if constraint["kind"] == "n" and constraint["columns"] == [column["name"]]:
+            if not constraint["convalidated"]:
+                return ""  # which is added on its own
+            alone = " NO INHERIT" if constraint["connoinherit"] else ""
+            usual = f"{row['name']}_{column['name']}_not_null"
+            named = constraint["name"] != usual
+            name = f" CONSTRAINT {quote(constraint['name'])}" if named else ""
+            return f"{name} NOT NULL{alone}"
+    return " NOT NULL"
 
 
 def identity(column: Row) -> str:
@@ -130,12 +155,7 @@ def _partitions(catalogue: Catalogue, oid: int) -> Iterator[str]:
         if not child["relispartition"]:
             continue
         place = quote(child["schema"], child["name"])
-        sql = f"CREATE TABLE {place} PARTITION OF {quote(parent['schema'], parent['name'])}"
-        sql += f"\n{child['bound']}"
-        if child["partition_key"]:
-            sql += f"\nPARTITION BY {child['partition_key']}"
-        yield sql + _method(child) + _with(child["reloptions"])
-        yield from _differing_defaults(catalogue, parent, child)
+        yield from _create_partition(catalogue, parent, child, place)
         if child["comment"]:
             yield f"COMMENT ON TABLE {place} IS {quote_text(child['comment'])}"
         for constraint in catalogue.constraints[child["oid"]]:
@@ -148,6 +168,24 @@ def _partitions(catalogue: Catalogue, oid: int) -> Iterator[str]:
             yield trigger["definition"]
         yield from _trigger_states(catalogue, child["oid"], place)
         yield from _partitions(catalogue, child["oid"])
+
+
+def _create_partition(catalogue: Catalogue, parent: Row, child: Row, place: str) -> Iterator[str]:
+    """Yield what makes a partition; one whose columns are in another order was attached."""
+    above = quote(parent["schema"], parent["name"])
+    key = f"\nPARTITION BY {child['partition_key']}" if child["partition_key"] else ""
+    end = _method(child) + _with(_options(child))
+    columns = catalogue.columns[child["oid"]]
+    order = [[c["name"] for c in catalogue.columns[row["oid"]]] for row in (parent, child)]
+    if order[0] == order[1]:
+        yield f"CREATE TABLE {place} PARTITION OF {above}\n{child['bound']}{key}{end}"
+        yield from _differing_defaults(catalogue, parent, child)
+        return
+    lines = [
+        f"    {_column({**c, 'attidentity': ''})}{_not_null(catalogue, child, c)}" for c in columns
+    ]
+    yield f"CREATE TABLE {place} (\n" + ",\n".join(lines) + f"\n){key}{end}"
+    yield f"ALTER TABLE {above} ATTACH PARTITION {place} {child['bound']}"
 
 
 def _differing_defaults(catalogue: Catalogue, parent: Row, child: Row) -> Iterator[str]:
@@ -201,6 +239,8 @@ def _indexes(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
                 yield f"ALTER INDEX {index['attached']} ATTACH PARTITION {name}"
         elif index["attached"]:
             continue
+        elif index["options"]:
+            yield f"ALTER INDEX {name} SET ({', '.join(index['options'])})"
         if index["comment"]:
             yield f"COMMENT ON INDEX {name} IS {quote_text(index['comment'])}"
         if index["indisclustered"]:
@@ -224,6 +264,9 @@ def _trigger_states(catalogue: Catalogue, oid: int, place: str) -> Iterator[str]
         if trigger["enabled"] in _ENABLED:
             state = _ENABLED[trigger["enabled"]]
             yield f"ALTER TABLE {place} {state} TRIGGER {quote(trigger['name'])}"
+    for trigger in catalogue.clones[oid]:
+        state = _ENABLED.get(trigger["enabled"], "ENABLE")
+        yield f"ALTER TABLE {place} {state} TRIGGER {quote(trigger['name'])}"
 
 
 def _security(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
@@ -365,7 +408,7 @@ def collation_sql(row: Row) -> str | None:
     provider = _PROVIDERS.get(facts["collprovider"])
     if provider is None:
         return None
-    locale = facts.get("collocale") or facts.get("colliculocale")
+    locale = facts.get("colllocale") or facts.get("colliculocale")  # by 17 and later, and earlier
     parts = [f"provider = {provider}"]
     if locale:
         parts.append(f"locale = {quote_text(locale)}")
@@ -374,6 +417,8 @@ def collation_sql(row: Row) -> str | None:
     else:
         parts.append(f"lc_collate = {quote_text(facts['collcollate'])}")
         parts.append(f"lc_ctype = {quote_text(facts['collctype'])}")
+    if facts.get("collicurules"):
+        parts.append(f"rules = {quote_text(facts['collicurules'])}")
     if not facts["collisdeterministic"]:
         parts.append("deterministic = false")
     return f"CREATE COLLATION {quote(row['schema'], row['name'])} ({', '.join(parts)})"
@@ -406,20 +451,28 @@ _AGGREGATE_PARTS = (
 )  # fmt: skip
 
 
-def aggregate_sql(schema: str, name: str, row: Row) -> str | None:
-    """The statement that makes an aggregate; None for hypothetical and ordered sets."""
-    if row["aggkind"] != "n":
-        return None
+_MODIFY = {"r": "READ_ONLY", "s": "SHAREABLE", "w": "READ_WRITE"}
+
+
+def aggregate_sql(schema: str, name: str, row: Row) -> str:
+    """The statement that makes an aggregate."""
     parts = [
         f"{word} = {row[key]}" for word, key in _AGGREGATE_PARTS if row[key] not in (None, "-")
     ]
     for word, key in (("INITCOND", "agginitval"), ("MINITCOND", "aggminitval")):
         if row[key] is not None:
             parts.append(f"{word} = {quote_text(row[key])}")
-    if row["aggfinalextra"]:
-        parts.append("FINALFUNC_EXTRA")
-    if row["sspace"]:
-        parts.append(f"SSPACE = {row['sspace']}")
+    usual = "r" if row["aggkind"] == "n" else "w"
+    for head, end in (("", "finalfunc"), ("M", "mfinalfunc")):
+        low = head.lower()
+        if row[f"agg{low}finalextra"]:
+            parts.append(f"{head}FINALFUNC_EXTRA")
+        if row[end] and row[f"agg{low}finalmodify"] != usual:
+            parts.append(f"{head}FINALFUNC_MODIFY = {_MODIFY[row[f'agg{low}finalmodify']]}")
+        if row[f"{low}sspace"]:
+            parts.append(f"{head}SSPACE = {row[f'{low}sspace']}")
+    if row["aggkind"] == "h":
+        parts.append("HYPOTHETICAL")
     if row["sortop"]:
         operator = row["sortop"].partition("(")[0]
         home, _, sign = operator.rpartition(".")

@@ -33,7 +33,7 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.selection import Selection
 
-__all__ = ["PostgresqlOpener", "PostgresqlSource", "open_source"]
+__all__ = ["PostgresqlOpener", "PostgresqlSource", "open_source", "state_token"]
 
 _PAGE = 8192
 _PART_PAGES = 1024
@@ -64,7 +64,10 @@ def open_source(
         _lock(first, chosen)
         (row,) = rows(first, _EXPORT)
         checked = row["encoding"] != "SQL_ASCII"
-        state = _State(url, options, settings, row["name"], chosen, inline_limit, path, checked)
+        token = state_token(first)
+        state = _State(
+            url, options, settings, row["name"], chosen, inline_limit, path, checked, token
+        )
         with PostgresqlSource(state, first) as source:
             yield source
     finally:
@@ -82,6 +85,26 @@ def _user_path(options: dict[str, Any]) -> str:
     finally:
         connection.close()
     return row["path"] or "''"
+
+
+# The transactions that a snapshot sees are a complete account of what it sees. A standby does not
+# list all that run, but replays one log; unlogged tables are emptied when a server restarts after a
+# crash; and the rows of foreign tables are elsewhere.
+_TOKEN = """
+SELECT concat_ws(' ', d.oid, d.datname,
+    current_setting('port'), pg_current_snapshot(),
+    CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END,
+    CASE WHEN EXISTS (SELECT 1 FROM pg_class WHERE relpersistence = 'u')
+        THEN pg_postmaster_start_time() END) AS token,
+    EXISTS (SELECT 1 FROM pg_class WHERE relkind = 'f') AS elsewhere
+FROM pg_database d WHERE d.datname = current_database()
+"""
+
+
+def state_token(connection: Connection) -> str | None:
+    """Return a text for the state that a snapshot sees; None if it does not say all."""
+    (row,) = rows(connection, _TOKEN)
+    return None if row["elsewhere"] else str(row["token"])
 
 
 _TO_LOCK = """
@@ -120,6 +143,7 @@ class _State:
     inline_limit: int
     path: str
     checked: bool = True  # whether the server makes sure that text is valid
+    token: str | None = None
     database: Database | None = None
     relations: dict[tuple[str, str], Relation] = field(default_factory=dict)
     parts: dict[tuple[str, str], tuple[Part, ...] | None] = field(default_factory=dict)
@@ -190,6 +214,10 @@ class PostgresqlSource:
             for _, start, end in parts or ()
         )
         return (pages + 1) * _PAGE
+
+    def snapshot_token(self) -> str | None:
+        """A text that is the same in a later run if nobody has written to the server since."""
+        return self._state.token
 
     def parts(self, schema: Schema, table: Table) -> Iterator[Part | None]:
         """Yield ranges of pages; None for views, queries and ordered tables."""

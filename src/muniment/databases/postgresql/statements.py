@@ -42,7 +42,7 @@ _DEFINITION = re.compile(
 )
 _EARLY = re.compile(
     r"CREATE (UNLOGGED )?TABLE\b|ALTER TABLE ONLY .* ALTER COLUMN .* (SET DEFAULT|DROP DEFAULT|SET"
-    r" NOT NULL|SET STORAGE|SET COMPRESSION)\b",
+    r" NOT NULL|SET STORAGE|SET COMPRESSION)\b|ALTER TABLE .* ATTACH PARTITION ",
     re.DOTALL,
 )
 _CONSTRAINT = re.compile(rf"ALTER TABLE (?P<place>{_PLACE}) ADD CONSTRAINT (?P<name>{_NAME}) ")
@@ -62,9 +62,13 @@ def is_definition(sql: str) -> bool:
         return False
     kinds = [(kind, text) for kind, text in _tokens(sql) if kind != "space"]
     if ("other", ";") in kinds:
-        return "BEGIN ATOMIC" in sql.upper()  # a routine's body; the server takes one statement
+        # A routine's body, or a rule's actions; the server takes one statement.
+        words = [text.upper() for kind, text in kinds[:4] if kind == "word"]
+        return "BEGIN ATOMIC" in sql.upper() or (
+            words[:2] == ["CREATE", "RULE"] and not _top_level(kinds, ("other", ";"))
+        )
     words = [text.upper() for kind, text in kinds if kind == "word"]
-    makes_rows = words[:2] == ["CREATE", "TABLE"] and _top_level_word(kinds, "AS")
+    makes_rows = words[:2] == ["CREATE", "TABLE"] and _top_level(kinds, ("word", "AS"))
     return not makes_rows
 
 
@@ -128,12 +132,13 @@ def _tokens(sql: str) -> Iterator[tuple[str, str]]:
         yield kind or "other", match[0]
 
 
-def _top_level_word(tokens: list[tuple[str, str]], word: str) -> bool:
+def _top_level(tokens: list[tuple[str, str]], wanted: tuple[str, str]) -> bool:
+    """Whether a token stands outside of all parentheses."""
     depth = 0
     for kind, text in tokens:
         if kind == "other" and text in "()":
             depth += 1 if text == "(" else -1
-        elif kind == "word" and not depth and text.upper() == word:
+        elif not depth and (kind, text.upper()) == wanted:
             return True
     return False
 

@@ -85,10 +85,11 @@ def column_type(column: Column | Attribute, home: str, same: bool) -> str:
     return type_sql(column.type, home) + array
 
 
-def create_table_sql(schema: Schema, table: Table, same: bool) -> str:
-    """Return a CREATE TABLE of columns alone."""
+def create_table_sql(schema: Schema, table: Table, same: bool | set[str]) -> str:
+    """Return a CREATE TABLE of columns alone; ``same`` may name those with their original type."""
+    original = {c.name for c in table.columns if same} if isinstance(same, bool) else same
     columns = ", ".join(
-        f"{quote(c.name)} {column_type(c, schema.name, same)}"
+        f"{quote(c.name)} {column_type(c, schema.name, c.name in original)}"
         + (" NOT NULL" if c.nullable is False else "")
         for c in table.columns
     )

@@ -30,7 +30,7 @@ from muniment.databases.postgresql.pieces import (
     copy_chunks,
     cut_rows,
 )
-from muniment.databases.postgresql.statements import is_early, own_row_count
+from muniment.databases.postgresql.statements import is_early, moved, own_row_count
 from muniment.databases.postgresql.tables import (
     column_type,
     create_table_sql,
@@ -39,7 +39,7 @@ from muniment.databases.postgresql.tables import (
 )
 from muniment.errors import DatabaseError, MunimentError, UsageError
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cells_of
-from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
+from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
 from muniment.sql.original import split_original
 from muniment.sql.stores import OpenLob
 from muniment.sql.types import Kind, PredefinedType
@@ -198,11 +198,19 @@ class PostgresqlTarget:
         schema, table = next(
             (s, t) for s, t in database.tables() if item.name == f"{s.name}.{t.name}"
         )
-        nearest = create_table_sql(schema, table, False)
+        usable = {c.name for c in table.columns if self._same and self._is_known_type(schema, c)}
+        nearest = create_table_sql(schema, table, usable)
+        others = ", ".join(c.name for c in table.columns if c.name not in usable)
+        by_types = f"{others} by SQL:2008 types" if usable else "by its SQL:2008 types"
         self._builder.notes.append(
-            f"{schema.name}.{table.name} was made by its SQL:2008 types: {reason.rstrip('.')}."
+            f"{schema.name}.{table.name} was made {by_types}: {reason.rstrip('.')}."
         )
         self._builder.run(nearest, f"table {schema.name}.{table.name}")
+
+    def _is_known_type(self, schema: Schema, column: Column) -> bool:
+        """Whether the server has the type that a column had."""
+        own = column_type(column, schema.name, True)
+        return self._builder.attempt(f"SELECT NULL::{moved(own, self._builder.names)}") is None
 
     def _look_at_tables(self, database: Database) -> None:
         """Ask the server which columns it computes, and which hold numbers of large objects."""

@@ -1,0 +1,125 @@
+"""An archive of a server that was interrupted goes on, and says whether the server has changed."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from muniment.compare import compare
+from muniment.siard import open_siard
+from muniment.transfer import ArchiveOptions, Progress, Report, archive
+from servers.mariadb import MariadbServer
+from servers.postgresql import Cluster
+
+SQL = tuple(
+    statement
+    for n in range(3)
+    for statement in (
+        f"CREATE TABLE t{n} (id INT PRIMARY KEY, name VARCHAR(30))",
+        f"INSERT INTO t{n} VALUES (1, 'one'), (2, 'two'), (3, 'three')",
+    )
+)
+OPTIONS = ArchiveOptions(resume=True, jobs=1)
+SAME = "2 tables are those of an earlier run, which read the same state of the database"
+OTHER = "2 tables are those of an earlier run, which read another state of the database"
+
+
+class Lost(Exception):
+    """The connection is lost."""
+
+
+def run(url: str, path: Path, stop: str = "") -> Report:
+    def watch(progress: Progress) -> None:
+        if progress.table == stop:
+            raise Lost
+
+    return archive(url, path, options=OPTIONS, progress=watch)
+
+
+def interrupted(url: str, path: Path) -> None:
+    with pytest.raises(Lost):
+        run(url, path, "t2")
+
+
+def description(path: Path) -> str:
+    with open_siard(path) as source:
+        return source.describe().description or ""
+
+
+@pytest.fixture
+def pg(postgresql: Cluster) -> str:
+    name = postgresql.new_database()
+    postgresql.psql(name, ";".join(SQL))
+    return name
+
+
+def test_postgresql_goes_on_from_the_same_state(
+    postgresql: Cluster, pg: str, tmp_path: Path
+) -> None:
+    interrupted(postgresql.url(pg), tmp_path / "a.siard")
+    report = run(postgresql.url(pg), tmp_path / "a.siard")
+    assert SAME in report.notes
+    assert description(tmp_path / "a.siard") == ""
+    assert compare(postgresql.url(pg), str(tmp_path / "a.siard")).equal
+
+
+@pytest.mark.parametrize("change", ["UPDATE t0 SET name = 'new'", "CREATE UNLOGGED TABLE u ()"])
+def test_postgresql_says_that_it_may_have_changed(
+    postgresql: Cluster, pg: str, tmp_path: Path, change: str
+) -> None:
+    interrupted(postgresql.url(pg), tmp_path / "a.siard")
+    postgresql.psql(pg, change)
+    assert OTHER in run(postgresql.url(pg), tmp_path / "a.siard").notes
+    assert "between which the database may have changed" in description(tmp_path / "a.siard")
+    assert "public.t1 is the last table" in description(tmp_path / "a.siard")
+
+
+def test_rows_of_foreign_tables_are_never_known_to_be_the_same(
+    postgresql: Cluster, pg: str, tmp_path: Path
+) -> None:
+    postgresql.psql(
+        pg,
+        "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;"
+        "CREATE FOREIGN TABLE t3 (line text) SERVER files OPTIONS (filename '/dev/null')",
+    )
+    interrupted(postgresql.url(pg), tmp_path / "a.siard")
+    assert OTHER in run(postgresql.url(pg), tmp_path / "a.siard").notes
+
+
+def at_rest(mariadb: MariadbServer) -> None:
+    """Wait until InnoDB has cleaned up behind earlier tests."""
+    sql, before, deadline = "SHOW GLOBAL STATUS LIKE 'Innodb%lsn_current'", [()], time.time() + 30
+    while time.time() < deadline and (now := list(mariadb.run(sql))) != before:
+        before = now
+        time.sleep(1.5)
+
+
+def test_mariadb_goes_on_from_the_same_state(mariadb: MariadbServer, tmp_path: Path) -> None:
+    name = mariadb.new_database()
+    mariadb.run(*SQL, database=name)
+    for attempt in range(5):  # the server tidies up when it likes
+        at_rest(mariadb)
+        path = tmp_path / f"{attempt}.siard"
+        interrupted(mariadb.url(name), path)
+        report = run(mariadb.url(name), path)
+        assert compare(mariadb.url(name), str(path)).equal
+        if SAME in report.notes:
+            assert "may have changed" not in description(path)
+            return
+        assert OTHER in report.notes
+    pytest.fail("the same state was never recognised")
+
+
+@pytest.mark.parametrize("engine", ["InnoDB", "MyISAM"])
+def test_mariadb_says_that_it_may_have_changed(
+    mariadb: MariadbServer, tmp_path: Path, engine: str
+) -> None:
+    name = mariadb.new_database()
+    mariadb.run(*SQL, f"ALTER TABLE t1 ENGINE={engine}", database=name)
+    at_rest(mariadb)
+    interrupted(mariadb.url(name), tmp_path / "a.siard")
+    mariadb.run("UPDATE t1 SET name = 'new'", database=name)
+    assert OTHER in run(mariadb.url(name), tmp_path / "a.siard").notes
+    assert "may have changed" in description(tmp_path / "a.siard")
