@@ -137,14 +137,12 @@ def archive(
         options.lobs_for,
         options.lob_threshold_for,
     )
-    if options.resume and options.split:
-        raise UsageError("--resume and --split exclude each other; split the archive with convert")
     limit = placements.inline_limit()
     with ExitStack() as stack:
         journal = None
         if options.resume:
             request = _request(url, selection or Selection(), options)
-            journal = stack.enter_context(open_journal(path, request))
+            journal = stack.enter_context(open_journal(path, request, options.split))
         day = _day((journal and journal.day) or options.description.archival_date)
         source = stack.enter_context(
             databases.open_source(
@@ -193,6 +191,8 @@ def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[st
         "lobs_for": dict(options.lobs_for),
         "lob_threshold_for": dict(options.lob_threshold_for),
         "lob_mixed": options.lob_mixed,
+        "folders": asdict(replace(options.external, places=dict(options.external.places))),
+        "split": options.split,
         "digests": list(options.digests),
         "compression": options.compression,
         "selection": {name: str(value) for name, value in chosen.items() if value},

@@ -13,7 +13,6 @@ from typing import Any, BinaryIO
 from isal import isal_zlib
 
 import muniment
-from muniment.errors import UsageError
 from muniment.siard.encoding import EncodedPart, LazyPart, SiardEncoder
 from muniment.siard.journal import Journal
 from muniment.siard.lobs.layout import folder_name
@@ -108,8 +107,6 @@ class SiardTarget:
         placements = self._lobs.placements
         placements.check(database)
         if EXTERNAL in (placements.place, *placements.places.values()):
-            if self._journal:
-                raise UsageError("--resume is for archives whose large objects lie inside")
             self._external = ExternalStore(
                 self._path,
                 folder_name(database.dbname),
@@ -117,13 +114,26 @@ class SiardTarget:
                 self._digest_type,
                 self._day,
                 self._compression,
+                kept=self._journal is not None,
             )
         if self._journal:
             self._journal.begin(self._zip, database, self._day.isoformat())
+            self._go_on(database, self._journal)
             return
         self._zip.folder("content/")
         for schema in database.schemas:
             self._zip.folder(f"content/{schema.folder}/")
+
+    def _go_on(self, database: Database, journal: Journal) -> None:
+        """Take over the large objects of complete tables."""
+        complete = {
+            (schema.folder, table.folder)
+            for schema, table in database.tables()
+            if journal.completed(schema, table)
+        }
+        if self._external:
+            self._external.go_on(journal.beside, complete)
+            journal.companions = self._external.folders
 
     def mark(self) -> Any:
         """Remember this point: a table may have to be written again."""
@@ -140,13 +150,21 @@ class SiardTarget:
 
     def completed(self, schema: Schema, table: Table) -> Table | None:
         """Return a table with its rows if an earlier run has written it."""
-        return self._journal.completed(schema, table) if self._journal else None
+        found = self._journal.completed(schema, table) if self._journal else None
+        if found is None:
+            return None
+        done, facts = found
+        self._lob_writer(schema, done, _no_lob).recall(facts)
+        return done
 
     def keep(self, schema: Schema, table: Table) -> None:
         """Note that a table, now with its rows, is complete."""
         if self._journal:
             declared = self._database.schema(schema.name).table(table.name)
-            self._journal.keep(self._zip, schema, table, declared)
+            facts = self._facts[schema.folder, table.folder].facts()
+            beside = self._external.state() if self._external else {}
+            self._journal.companions = self._external.folders if self._external else []
+            self._journal.keep(self._zip, schema, table, declared, facts, beside)
 
     def encoder(self, schema: Schema, table: Table) -> SiardEncoder:
         """Return what turns this table's batches into row XML."""
@@ -167,21 +185,12 @@ class SiardTarget:
 
         Raises Again if values went inline that turn out to belong into files.
         """
-        key = self._in_hand = schema.folder, table.folder
+        self._in_hand = schema.folder, table.folder
         folder = f"content/{schema.folder}/{table.folder}/"
         self._zip.folder(folder)
         shapes = self._shapes(schema, table)
         rules = self._rules(schema, table, shapes)
-        lobs = self._facts[key] = LobWriter(
-            schema,
-            table,
-            shapes,
-            rules,
-            self._internal,
-            self._external,
-            self._digest_type,
-            open_lob,
-        )
+        lobs = self._lob_writer(schema, table, open_lob)
         name = f"{folder}{table.folder}"
         with self._rows_file(f"{name}.xml", any(rules)) as write:
             write(deflate(_table_head(table.folder), self._compression))
@@ -199,8 +208,10 @@ class SiardTarget:
             self._external.settle()
 
     def discard(self) -> None:
-        """Remove the folders outside, after a failure."""
-        if self._external:
+        """Remove the folders outside, after a failure; those of complete tables may be kept."""
+        if self._external and self._journal and self._journal.kept:
+            self._external.pause()
+        elif self._external:
             self._external.discard()
 
     def finish(self, database: Database) -> None:
@@ -225,6 +236,21 @@ class SiardTarget:
         self._zip.file("header/metadata.xsd", metadata_schema())
         self._zip.file("header/metadata.xml", format_metadata(complete))
         self._zip.close()
+
+    def _lob_writer(self, schema: Schema, table: Table, open_lob: OpenLob) -> LobWriter:
+        """Return what puts down the table's objects, and knows about them at the end."""
+        shapes = self._shapes(schema, table)
+        writer = self._facts[schema.folder, table.folder] = LobWriter(
+            schema,
+            table,
+            shapes,
+            self._rules(schema, table, shapes),
+            self._internal,
+            self._external,
+            self._digest_type,
+            open_lob,
+        )
+        return writer
 
     def _shapes(self, schema: Schema, table: Table) -> tuple[Shape, ...]:
         return tuple(shape_of(self._database, schema.name, column) for column in table.columns)
@@ -330,6 +356,10 @@ class _Spool:
         self._file.seek(0)
         while chunk := self._file.read(_BLOCK):
             yield chunk
+
+
+def _no_lob(schema: Schema, table: Table, reference: bytes) -> BinaryIO:
+    raise AssertionError("a table that is complete has no objects to come")
 
 
 def _table_head(folder: str) -> bytes:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from muniment.errors import LobMissing, Unfit, UsageError
 from muniment.siard.lobs.layout import Cell
@@ -81,6 +81,16 @@ class LobWriter:
             )
 
         return place
+
+    def facts(self) -> dict[str, Any]:
+        """What is known about the table's objects, for a run that goes on with this one."""
+        outside = [[k, sorted(map(list, paths))] for k, paths in self._outside.items()]
+        return {"mimes": list(self._mimes.items()), "outside": outside}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        """Take over what an earlier run knew."""
+        self._mimes = dict(facts.get("mimes", ()))
+        self._outside = {k: {tuple(p) for p in paths} for k, paths in facts.get("outside", ())}
 
     def described(self, table: Table) -> Table:
         """Return the table with the folders and the MIME types of its columns."""
