@@ -100,6 +100,7 @@ class ArchiveOptions:
     lob_mixed: bool = False  # decide value by value instead of column by column
     external: External = field(default_factory=External)
     split: int | None = None  # bytes of each part of the SIARD file
+    version: str = "2.2"  # of SIARD; or "2.0"
     links: Links = field(default_factory=Links)
     digests: tuple[str, ...] = ("SHA-256",)
     compression: str = "fast"  # or "strong", "none"
@@ -163,6 +164,7 @@ def archive(
                 digests=options.digests,
                 lobs=LobOptions(placements, options.external),
                 split=options.split,
+                version=options.version,
                 journal=journal,
             )
         )
@@ -193,6 +195,7 @@ def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[st
         "lob_mixed": options.lob_mixed,
         "folders": asdict(replace(options.external, places=dict(options.external.places))),
         "split": options.split,
+        "version": options.version,
         "digests": list(options.digests),
         "compression": options.compression,
         "selection": {name: str(value) for name, value in chosen.items() if value},

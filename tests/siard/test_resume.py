@@ -37,6 +37,7 @@ def many(tmp_path: Path) -> Path:
     """Five tables with large objects; one type is too narrow for its values."""
     path = tmp_path / "many.db"
     db = apsw.Connection(str(path))
+    db.execute("PRAGMA synchronous = off")
     for n in range(5):
         db.execute(
             f"CREATE TABLE t{n} (id INTEGER PRIMARY KEY, name VARCHAR(3), photo BLOB, life TEXT)"
@@ -222,6 +223,7 @@ def pictures(tmp_path: Path) -> Path:
     path = tmp_path / "db" / "pictures.db"
     path.parent.mkdir()
     db = apsw.Connection(str(path))
+    db.execute("PRAGMA synchronous = off")
     for n in range(4):
         db.execute(f"CREATE TABLE t{n} (id INTEGER PRIMARY KEY, photo BLOB)")
         rows = [(k, PNG + bytes([n]) * (k % 5 * 150)) for k in range(30)]

@@ -1,4 +1,4 @@
-"""Writing a SIARD 2.2 archive: rows to compressed XML, large objects to files, metadata last."""
+"""Writing a SIARD archive: rows to compressed XML, large objects to files, metadata last."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from typing import Any, BinaryIO
 from isal import isal_zlib
 
 import muniment
+from muniment.errors import UsageError
 from muniment.siard.encoding import EncodedPart, LazyPart, SiardEncoder
 from muniment.siard.journal import Journal
 from muniment.siard.lobs.layout import folder_name
 from muniment.siard.lobs.placement import EXTERNAL, INLINE, Placements, Rule
 from muniment.siard.lobs.storing import External, ExternalStore, InternalStore
 from muniment.siard.lobs.writing import LobWriter
-from muniment.siard.metadata import format_metadata, metadata_schema
+from muniment.siard.metadata import format_metadata
+from muniment.siard.older import metadata_2_0, schema_2_0
 from muniment.siard.rows import RowWriter
-from muniment.siard.schema import TABLE_NAMESPACE, table_schema
+from muniment.siard.schema import table_schema
+from muniment.siard.schemas import schema_of
+from muniment.siard.versions import CURRENT, WRITTEN, DigestStyle, Version, find_version
 from muniment.siard.volumes import new_volumes
 from muniment.siard.zip import Block, ZipWriter, deflate
 from muniment.sql.batch import Batch
@@ -53,6 +57,7 @@ def create_siard(
     lobs: LobOptions | None = None,
     split: int | None = None,
     journal: Journal | None = None,
+    version: str = CURRENT.number,
 ) -> Iterator[SiardTarget]:
     """Open a new archive that appears at ``path``, with its folders, only if the block succeeds.
 
@@ -61,7 +66,8 @@ def create_siard(
     """
     with nullcontext(journal.stream) if journal else new_volumes(path, split) as stream:
         writer = ZipWriter(stream, day, compression, digests)
-        target = SiardTarget(writer, day, compression, path, lobs or LobOptions(), journal)
+        lobs = lobs or LobOptions()
+        target = SiardTarget(writer, day, compression, path, lobs, journal, version)
         try:
             yield target
             target.settle()
@@ -71,7 +77,7 @@ def create_siard(
 
 
 class SiardTarget:
-    """A SIARD 2.2 archive in the making."""
+    """A SIARD archive in the making."""
 
     def __init__(
         self,
@@ -81,7 +87,11 @@ class SiardTarget:
         path: Path,
         lobs: LobOptions,
         journal: Journal | None = None,
+        version: str = CURRENT.number,
     ) -> None:
+        self._version = find_version(version)
+        if self._version.number not in WRITTEN:
+            raise UsageError(f"SIARD {version} is not written; choose {' or '.join(WRITTEN)}")
         self._zip, self._path, self._lobs = archive, path, lobs
         self._journal = journal
         self._day = day
@@ -193,13 +203,17 @@ class SiardTarget:
         lobs = self._lob_writer(schema, table, open_lob)
         name = f"{folder}{table.folder}"
         with self._rows_file(f"{name}.xml", any(rules)) as write:
-            write(deflate(_table_head(table.folder), self._compression))
+            head = _table_head(self._version, schema.folder, table.folder)
+            write(deflate(head, self._compression))
             rows = self._write_rows(schema, table, shapes, rules, pieces, lobs, write)
             write(deflate(b"</table>\n", self._compression))
         if self._external:
             self._external.end_table()
         large = [k for k, rule in enumerate(rules) if rule and rule.place != INLINE]
-        self._zip.file(f"{name}.xsd", table_schema(table.columns, shapes, large))
+        definition = table_schema(table.columns, shapes, large)
+        if self._version is not CURRENT:
+            definition = schema_2_0(definition, schema.folder, table.folder)
+        self._zip.file(f"{name}.xsd", definition)
         return rows
 
     def settle(self) -> None:
@@ -231,10 +245,13 @@ class SiardTarget:
             producer_application=f"Muniment {muniment.__version__}",
         )
         self.digests = digests
-        for folder in ("header/", "header/siardversion/", "header/siardversion/2.2/"):
+        for folder in ("header/", "header/siardversion/", self._version.folder or ""):
             self._zip.folder(folder)
-        self._zip.file("header/metadata.xsd", metadata_schema())
-        self._zip.file("header/metadata.xml", format_metadata(complete))
+        metadata = format_metadata(complete)
+        if self._version is not CURRENT:
+            metadata = metadata_2_0(metadata)
+        self._zip.file("header/metadata.xsd", schema_of(self._version.number))
+        self._zip.file("header/metadata.xml", metadata)
         self._zip.close()
 
     def _lob_writer(self, schema: Schema, table: Table, open_lob: OpenLob) -> LobWriter:
@@ -249,6 +266,7 @@ class SiardTarget:
             self._external,
             self._digest_type,
             open_lob,
+            prefixed=self._version.digest_style is DigestStyle.PREFIXED,
         )
         return writer
 
@@ -362,9 +380,11 @@ def _no_lob(schema: Schema, table: Table, reference: bytes) -> BinaryIO:
     raise AssertionError("a table that is complete has no objects to come")
 
 
-def _table_head(folder: str) -> bytes:
+def _table_head(version: Version, schema: str, table: str) -> bytes:
+    space = version.table_namespace.format(schema=schema, table=table)
+    number = f' version="{version.number}"' if version is CURRENT else ""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<table xmlns="{TABLE_NAMESPACE}" xmlns:xsi="{_XSI}" '
-        f'xsi:schemaLocation="{TABLE_NAMESPACE} {folder}.xsd" version="2.2">\n'
+        f'<table xmlns="{space}" xmlns:xsi="{_XSI}" '
+        f'xsi:schemaLocation="{space} {table}.xsd"{number}>\n'
     ).encode()

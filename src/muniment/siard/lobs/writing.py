@@ -20,6 +20,7 @@ from muniment.siard.lobs.location import ALGORITHMS, uri_path
 from muniment.siard.lobs.placement import EXTERNAL, INLINE, Rule
 from muniment.siard.lobs.recognising import HEAD, recognise
 from muniment.siard.lobs.storing import Content, ExternalStore, InternalStore
+from muniment.siard.older import prefixed_digest
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of
 from muniment.sql.model import Array, Column, Field, Leaf, Schema, Shape, Struct, Table
 from muniment.sql.stores import OpenLob
@@ -47,7 +48,11 @@ class LobWriter:
         external: ExternalStore | None,
         digest_type: str,
         open_lob: OpenLob,
+        *,
+        prefixed: bool = False,
     ) -> None:
+        """With ``prefixed``, digests and links are written as SIARD 2.0 has them."""
+        self._prefixed = prefixed
         self._schema, self._table, self._shapes = schema, table, tuple(shapes)
         self._rules, self._internal, self._external = tuple(rules), internal, external
         self._digest_type, self._open_lob = digest_type, open_lob
@@ -194,10 +199,12 @@ class LobWriter:
             raise Unfit(where, cell.row, value, "text in Unicode") from error
         if outside:
             self._outside.setdefault(cell.path[0] - 1, set()).add(cell.path[1:])
-        return (
-            f' file="{uri_path(file)}" length="{measure.length}" '
-            f'digestType="{self._digest_type}" digest="{measure.hexdigest()}"'
-        ).encode() + (_link(link) if link else b"")
+        start = f' file="{uri_path(file)}" length="{measure.length}" '
+        if self._prefixed:
+            digest = prefixed_digest(self._digest_type, measure.hexdigest())
+            return f'{start}messageDigest="{digest}"'.encode()
+        digest = f'digestType="{self._digest_type}" digest="{measure.hexdigest()}"'
+        return f"{start}{digest}".encode() + (_link(link) if link else b"")
 
     def _extension(self, cell: Cell, leaf: Leaf, head: bytes) -> str:
         if leaf.type.kind is Kind.TEXT:
