@@ -39,6 +39,7 @@ def small_objects(work: Path, count: int) -> Iterator[Result]:
                 f"archive {count:,} small objects, {place}", "archive", _url(database), str(siard),
                 "--lobs", place, "--lob-threshold", "0",
             ),
+            muniment(f"validate them, {place}", "validate", str(siard)),
             muniment(f"restore them, {place}", "restore", str(siard), _url(back)),
             muniment(f"prove them, {place}", "compare", str(siard), _url(back), "--no-ordered"),
         ]  # fmt: skip
@@ -67,6 +68,7 @@ def large_object(work: Path, size: int = LARGEST) -> Iterator[Result]:
             "--lobs", "external", "--datalink", "main.film.path",
             "--datalink-root", str(file.parent),
         ),
+        muniment("validate it", "validate", str(siard)),
         muniment("restore it", "restore", str(siard), _url(back), "--datalink-root", str(files)),
     ]  # fmt: skip
     yield from _measured(commands, yardstick, _WITHIN)

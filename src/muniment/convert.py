@@ -36,6 +36,7 @@ class ConvertOptions:
     digests: tuple[str, ...] = ("SHA-256",)
     compression: str = "fast"
     split: int | None = None
+    version: str = "2.2"  # of SIARD; or "2.0"
     jobs: int = 0
 
 
@@ -46,7 +47,7 @@ def convert(
     roots: Sequence[Root] = (),
     progress: Callable[[Progress], None] = lambda _: None,
 ) -> Report:
-    """Write the archive at ``path`` anew, as SIARD 2.2; every object's digest is checked."""
+    """Write the archive at ``path`` anew; every object's digest is checked."""
     options = options or ConvertOptions()
     if out.suffix != ".siard":
         raise UsageError(f"{out}: the name of a SIARD file ends with .siard (G_4.1-5)")
@@ -62,12 +63,15 @@ def convert(
                 digests=options.digests,
                 lobs=LobOptions(_placements(database, options), options.external),
                 split=options.split,
+                version=options.version,
             )
         )
         counts = copy(source, target, database, options.jobs, progress)
         notes = [*source.changed(), *target.notes]
-        if database.version != "2.2":
-            notes.append(f"the archive was SIARD {database.version} and is SIARD 2.2 now")
+        if database.version != options.version:
+            notes.append(
+                f"the archive was SIARD {database.version} and is SIARD {options.version} now"
+            )
         written, digests = target.bytes_written, target.digests
     return reported(counts, notes, started, written, digests)
 

@@ -100,6 +100,7 @@ class ArchiveOptions:
     lob_mixed: bool = False  # decide value by value instead of column by column
     external: External = field(default_factory=External)
     split: int | None = None  # bytes of each part of the SIARD file
+    version: str = "2.2"  # of SIARD; or "2.0"
     links: Links = field(default_factory=Links)
     digests: tuple[str, ...] = ("SHA-256",)
     compression: str = "fast"  # or "strong", "none"
@@ -137,14 +138,12 @@ def archive(
         options.lobs_for,
         options.lob_threshold_for,
     )
-    if options.resume and options.split:
-        raise UsageError("--resume and --split exclude each other; split the archive with convert")
     limit = placements.inline_limit()
     with ExitStack() as stack:
         journal = None
         if options.resume:
             request = _request(url, selection or Selection(), options)
-            journal = stack.enter_context(open_journal(path, request))
+            journal = stack.enter_context(open_journal(path, request, options.split))
         day = _day((journal and journal.day) or options.description.archival_date)
         source = stack.enter_context(
             databases.open_source(
@@ -165,6 +164,7 @@ def archive(
                 digests=options.digests,
                 lobs=LobOptions(placements, options.external),
                 split=options.split,
+                version=options.version,
                 journal=journal,
             )
         )
@@ -194,6 +194,9 @@ def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[st
         "lobs_for": dict(options.lobs_for),
         "lob_threshold_for": dict(options.lob_threshold_for),
         "lob_mixed": options.lob_mixed,
+        "folders": asdict(replace(options.external, places=dict(options.external.places))),
+        "split": options.split,
+        "version": options.version,
         "digests": list(options.digests),
         "compression": options.compression,
         "selection": {name: str(value) for name, value in chosen.items() if value},

@@ -6,6 +6,7 @@ import hashlib
 import re
 import subprocess
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muniment.compare import compare
+from muniment.convert import ConvertOptions, convert
 from muniment.errors import UsageError
-from muniment.siard import open_siard
+from muniment.findings import Severity
+from muniment.siard import open_siard, validate
 from muniment.siard.lobs.layout import Limits, Segments
 from muniment.siard.lobs.storing import External
 from muniment.siard.volumes import part_name
@@ -89,6 +92,62 @@ def test_the_eark_example_is_reproduced(northwind: str, tmp_path: Path) -> None:
     ]
     assert f'file="Northwind_lobseg_1/{folder}/record4.bin" length="12131"' in xml_of(path)
     proved(northwind, path)
+
+
+def test_the_eark_example_is_reproduced_to_the_letter_in_siard_2_0(
+    northwind: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "Northwind.siard"
+    wanted = replace(options(Limits(4, 45_000), layout="eark-2.0"), version="2.0")
+    archive(northwind, path, options=wanted)
+    rows = re.findall("<row>.*?</row>", xml_of(path))
+    for number, (row, data) in enumerate(zip(rows, pictures(), strict=True)):
+        segment = (0, 0, 0, 0, 1, 1, 1, 2)[number]
+        file = f"Northwind_lobseg_{segment}/content/schema0/table2/lob4/record{number}.bin"
+        digest = hashlib.md5(data).hexdigest()
+        assert row.endswith(
+            f'<c4 file="{file}" length="{len(data)}" messageDigest="md5{digest}"/></row>'
+        )
+    result = validate(path, jobs=1).finish()
+    assert result.version == "2.0"
+    assert [f for f in result.findings if f.severity is not Severity.NOTE] == []
+    proved(northwind, path)
+    with zipfile.ZipFile(path) as package:
+        package.extractall(tmp_path / "out")
+    for schema, document in (
+        ("content/schema0/table2/table2.xsd", "content/schema0/table2/table2.xml"),
+        ("header/metadata.xsd", "header/metadata.xml"),
+    ):
+        subprocess.run(
+            ["xmllint", "--noout", "--schema", schema, document],
+            cwd=tmp_path / "out", check=True, capture_output=True,
+        )  # fmt: skip
+
+
+@pytest.mark.samples
+def test_siard_2_0_is_what_the_official_schema_says(
+    shop: Path, samples: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "shop.siard"
+    archive(f"sqlite:///{shop}", path, options=ArchiveOptions(version="2.0"))
+    official = samples.parent / "xsd" / "siard" / "metadata-2.0.xsd"
+    (tmp_path / "metadata.xml").write_text(xml_of(path, "header/metadata.xml"))
+    subprocess.run(
+        ["xmllint", "--noout", "--schema", str(official), str(tmp_path / "metadata.xml")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+
+def test_an_archive_goes_to_siard_2_0_and_back(shop: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{shop}"
+    archive(url, tmp_path / "new.siard")
+    convert(tmp_path / "new.siard", tmp_path / "old.siard", ConvertOptions(version="2.0"))
+    result = validate(tmp_path / "old.siard", jobs=1).finish()
+    assert (result.version, result.valid) == ("2.0", True)
+    proved(url, tmp_path / "old.siard")
+    convert(tmp_path / "old.siard", tmp_path / "again.siard")
+    assert validate(tmp_path / "again.siard", jobs=1).finish().valid
+    assert compare(str(tmp_path / "new.siard"), str(tmp_path / "again.siard")).equal
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,17 @@ import signal
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from muniment.errors import SiardError, UsageError
-from muniment.siard import open_siard
+from muniment.siard import open_siard, validate
+from muniment.siard.lobs.layout import Limits
+from muniment.siard.lobs.storing import External
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, Description, Progress, Report, archive
 
@@ -33,6 +37,7 @@ def many(tmp_path: Path) -> Path:
     """Five tables with large objects; one type is too narrow for its values."""
     path = tmp_path / "many.db"
     db = apsw.Connection(str(path))
+    db.execute("PRAGMA synchronous = off")
     for n in range(5):
         db.execute(
             f"CREATE TABLE t{n} (id INTEGER PRIMARY KEY, name VARCHAR(3), photo BLOB, life TEXT)"
@@ -207,3 +212,131 @@ def test_the_journal_holds_no_secret(many: Path, tmp_path: Path) -> None:
         run(many, tmp_path / "a.siard", "t3")
     head = json.loads((tmp_path / "a.siard.partial.journal").read_text().splitlines()[0])
     assert head["request"]["database"] == f"sqlite:///{many}"
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Four tables of pictures, some larger than a segment."""
+    path = tmp_path / "db" / "pictures.db"
+    path.parent.mkdir()
+    db = apsw.Connection(str(path))
+    db.execute("PRAGMA synchronous = off")
+    for n in range(4):
+        db.execute(f"CREATE TABLE t{n} (id INTEGER PRIMARY KEY, photo BLOB)")
+        rows = [(k, PNG + bytes([n]) * (k % 5 * 150)) for k in range(30)]
+        db.executemany(f"INSERT INTO t{n} VALUES (?,?)", rows)
+    db.close()
+    return path
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """All files beneath a folder, but for what differs between two runs of one database."""
+    digest = re.compile(rb"(?<=<digest>)[0-9a-f]+")
+    found = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        name = str(path.relative_to(folder))
+        found[name] = path.read_bytes()
+        if name.endswith(".siard"):
+            with zipfile.ZipFile(path) as package:
+                for entry in package.namelist():
+                    found[entry] = digest.sub(b"", package.read(entry))
+            del found[name]
+    return found
+
+
+HOWS = {
+    "siard": External(limits=Limits(7, 500)),
+    "eark": External(layout="eark-2.0", limits=Limits(7, 500)),
+    "zipped": External(limits=Limits(7), zipped=True),
+    "mapped": External(limits=Limits(7), places={"s0_t[13]_c2/seg_*": "file://@STORE@"}),
+    "split": None,
+}
+
+
+def run_in(home: Path, source: Path, how: External | None, stop: str = "") -> Report:
+    home.mkdir(exist_ok=True)
+    store = home / "store"
+    store.mkdir(exist_ok=True)
+    options = replace(OPTIONS, lob_threshold=0, split=900)
+    if how is not None:
+        places = {k: v.replace("@STORE@", str(store)) for k, v in how.places.items()}
+        options = replace(
+            options, lobs="external", external=replace(how, places=places),
+            split=900 if how.zipped else None,
+        )  # fmt: skip
+    watch: Any = interrupted_at(stop)
+    return archive(f"sqlite:///{source}", home / "p.siard", options=options, progress=watch)
+
+
+@pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
+def test_objects_outside_and_parts_are_gone_on_with(
+    how: External | None, pictures: Path, tmp_path: Path
+) -> None:
+    run_in(tmp_path / "whole", pictures, how)
+    for stop in ("t1", "t1", "t3"):
+        with pytest.raises(Lost) as caught:
+            run_in(tmp_path / "home", pictures, how, stop)
+        assert "go on" in caught.value.__notes__[0]
+        assert not list((tmp_path / "home").glob("p.siard_part00?"))
+    report = run_in(tmp_path / "home", pictures, how)
+    assert "3 tables are those of an earlier run" in report.notes[0]
+    whole, home = everything(tmp_path / "whole"), everything(tmp_path / "home")
+    if how is None or how.zipped:  # cut elsewhere, since the digests differ
+        for found in (whole, home):
+            parts = [name for name in found if "_part" in name]
+            assert len(parts) > 2
+            for name in parts:
+                del found[name]
+    old, new = str(tmp_path / "whole").encode(), str(tmp_path / "home").encode()
+    assert {k: v.replace(old, new) for k, v in whole.items()} == home
+    folders = [p for p in (tmp_path / "home").rglob("*") if p.is_dir() and p.name != "store"]
+    assert all(any(folder.iterdir()) for folder in folders)
+    with open_siard(tmp_path / "home" / "p.siard") as source:
+        types = [t.columns[1].mime_type for _, t in source.describe().tables()]
+    assert types == ["image/png"] * 4
+    if how is None or not how.places:
+        assert validate(tmp_path / "home" / "p.siard", jobs=1).finish().valid
+
+
+def test_kept_objects_that_were_changed_are_refused(pictures: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with pytest.raises(Lost):
+        run_in(home, pictures, HOWS["siard"], "t2")
+    stage = next(home.glob(".*_lobs.*.partial"))
+    kept = sorted(p for p in stage.rglob("t0_c2_r*") if p.stat().st_size > 100)[0]
+    kept.write_bytes(kept.read_bytes()[:-1] + b"!")
+    with pytest.raises(SiardError, match=f"{kept.name} of the earlier run was changed"):
+        run_in(home, pictures, HOWS["siard"])
+
+
+def test_other_folders_are_refused(pictures: Path, tmp_path: Path) -> None:
+    with pytest.raises(Lost):
+        run_in(tmp_path / "home", pictures, HOWS["siard"], "t2")
+    with pytest.raises(UsageError, match="folders"):
+        run_in(tmp_path / "home", pictures, HOWS["eark"])
+
+
+def test_what_a_killed_run_left_before_its_first_table_is_removed(
+    pictures: Path, tmp_path: Path
+) -> None:
+    program = (
+        "import os, signal, sys; sys.path[:0] = [sys.argv[3]]\n"
+        "from pathlib import Path\n"
+        "import test_resume\n"
+        "test_resume.interrupted_at = lambda _: lambda p: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "how = test_resume.HOWS['siard']\n"
+        "test_resume.run_in(Path(sys.argv[2]), Path(sys.argv[1]), how)\n"
+    )
+    here, home = str(Path(__file__).parent), tmp_path / "home"
+    home.mkdir()
+    killed = subprocess.run(
+        [sys.executable, "-c", program, str(pictures), str(home), here], check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert list(home.glob(".*_lobs.*.partial"))
+    run_in(home, pictures, HOWS["siard"])
+    run_in(tmp_path / "whole", pictures, HOWS["siard"])
+    assert everything(home) == everything(tmp_path / "whole")

@@ -243,6 +243,7 @@ def options_of(settings: Settings) -> ArchiveOptions:
         "lob_mixed": settings.lob_mixed,
         "external": external_of(vars(settings)),
         "split": settings.split,
+        "version": settings.siard_version,
         "links": Links(settings.datalink, _folder(settings), settings.missing_files == "report"),
         "digests": settings.digest or None,
         "compression": settings.compression,

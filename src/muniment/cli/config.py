@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muniment.cli.lobs import LAYOUTS, PLACES, parse_size
+from muniment.cli.lobs import LAYOUTS, PLACES, VERSIONS, parse_size
 from muniment.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Settings:
     segment_zip: bool | None = None
     lob_map: Mapping[str, str] = field(default_factory=dict)
     split: int | None = None
+    siard_version: str | None = None
     datalink: tuple[str, ...] = ()
     datalink_root: str | Path | None = None
     missing_files: str | None = None
@@ -286,6 +287,7 @@ _KEYS: dict[str, _Reader] = {
     "segment-zip": _flag,
     "lob-map": _by_name(_text),
     "split": _size,
+    "siard-version": _choice(VERSIONS),
     "datalink": _texts,
     "datalink-root": _text,
     "missing-files": _choice(MISSING),

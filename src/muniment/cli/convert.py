@@ -61,9 +61,9 @@ def convert(
 ) -> None:
     """Write an archive anew as SIARD 2.2.
 
-    Versions 1.0, 2.0 and 2.1 become 2.2. Large objects stay where they are (inside, outside,
-    inline) unless --lobs says otherwise; their lengths and digests are checked on the way. An
-    archive in parts is joined, unless --split cuts it again.
+    Versions 1.0, 2.0 and 2.1 become 2.2; --siard-version 2.0 goes back. Large objects stay where
+    they are (inside, outside, inline) unless --lobs says otherwise; their lengths and digests are
+    checked on the way. An archive in parts is joined, unless --split cuts it again.
     """
     check_input(file)
     if (out is None) == (not remap):
@@ -89,6 +89,7 @@ def convert(
         digests=given["digest"] or ("SHA-256",),
         compression=given["compression"] or "fast",
         split=given["split"],
+        version=given["siard_version"] or "2.2",
         jobs=given["jobs"] or 0,
     )
     with progress.shown("converting") as tell:

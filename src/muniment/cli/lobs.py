@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from muniment.siard.lobs.folders import Root
     from muniment.siard.lobs.storing import External
 
-__all__ = ["LAYOUTS", "PLACES", "external_of", "lob_options", "lob_roots", "parse_size", "roots_of"]
+__all__ = [
+    "LAYOUTS", "PLACES", "VERSIONS", "external_of", "lob_options", "lob_roots", "parse_size",
+    "roots_of",
+]  # fmt: skip
 
 PLACES = ("inline", "internal", "external")
 LAYOUTS = ("siard-2.2", "eark-2.0")
+VERSIONS = ("2.2", "2.0")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d{1,18})\s*(?:([KMGT])(i?B)?|B)?", re.IGNORECASE)
 
@@ -136,6 +140,12 @@ _OPTIONS = (
         metavar="SIZE",
         callback=_size,
         help="Split the SIARD file itself into parts of this size.",
+    ),
+    click.option(
+        "--siard-version",
+        type=click.Choice(VERSIONS),
+        help="The version of SIARD that is written; 2.0 is for tools that read nothing newer.  "
+        "[default: 2.2]",
     ),
 )
 

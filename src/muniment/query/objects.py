@@ -15,7 +15,7 @@ from muniment.databases.duckdb.pieces import CHUNK_BYTES, nested_type, nested_va
 from muniment.errors import MunimentError
 from muniment.query.encode import as_text, has_references, is_large
 from muniment.query.media import HEAD_BYTES, recognise
-from muniment.siard.lobs.location import parse_location
+from muniment.siard.lobs.location import stated
 from muniment.sql.batch import OPEN, REF, cell_value, parts_of
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
@@ -24,6 +24,7 @@ __all__ = ["MISSING", "TEXT_LIMIT", "Objects"]
 
 TEXT_LIMIT = 1 << 20  # bytes of a text that the index keeps
 MISSING = "missing"  # the type of an object that cannot be read
+_LONGEST_NOTE = 1000  # characters
 _STEP = 64  # rows at once: so many texts fit into memory whatever their size
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 
@@ -93,7 +94,7 @@ class Objects:
             with self._open(reference) as stream:
                 data = stream.read(TEXT_LIMIT + 1)
         except (MunimentError, OSError) as error:
-            self._note(str(error)[:300])
+            self._note(str(error)[:_LONGEST_NOTE])
             return f"[cannot be read: {str(error)[:300]}]"
         if len(data) <= TEXT_LIMIT:
             return data.decode("utf-8", "replace")
@@ -122,13 +123,12 @@ class Objects:
 
     def _look(self, reference: bytes) -> tuple[int | None, str | None]:
         """The size that the archive states, and the type that the first bytes show."""
-        size = None
+        _, size = stated(reference)
         try:
-            size = parse_location(reference).length
             with self._open(reference) as stream:
                 return size, recognise(stream.read(HEAD_BYTES))
         except (MunimentError, OSError) as error:
-            self._note(str(error)[:300])
+            self._note(str(error)[:_LONGEST_NOTE])
             return size, MISSING
 
     def _nested(self, cell: bytes, shape: Shape) -> Any:
@@ -157,7 +157,7 @@ class Objects:
             with self._open(reference) as stream:
                 data = stream.read(CHUNK_BYTES + 1)
         except (MunimentError, OSError) as error:
-            self._note(str(error)[:300])
+            self._note(str(error)[:_LONGEST_NOTE])
             return None
         if len(data) > CHUNK_BYTES:
             self._note("a binary value inside a complex one is longer than the index keeps")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muniment.errors import LobMissing
+from muniment.errors import LobError, LobMissing
 from muniment.siard.lobs.folders import Root
 from muniment.siard.source import SiardSource
 from muniment.siard.zip import ZipReader
@@ -80,6 +80,8 @@ class ForgivingSource(SiardSource):
             where = f"{schema.name}.{table.name}.{column}"
             self._missing.setdefault(where, set()).add(cell)
             return NULL
+        except LobError as error:
+            raise error.at(self.lobs.cell(schema, table, location)) from error
         if not inner:
             return cell
         with self.open_lob(schema, table, cell[1:]) as stream:

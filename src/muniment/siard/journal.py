@@ -1,8 +1,10 @@
 """Archives that can be gone on with: the tables that are complete, in a journal beside the file.
 
-While an archive is made with ``--resume``, ``NAME.siard.partial`` grows beside its final name, and
-``NAME.siard.partial.journal`` gets one line of JSON for each table that is complete and synced. The
-next run cuts the file after the last such table, proves its digest, and goes on from there.
+While an archive is made with ``--resume``, ``NAME.siard.partial`` grows beside its final name (or
+``NAME.siard_part001.partial`` and so on, if it is to be split), and ``NAME.siard.partial.journal``
+gets one line of JSON for each table that is complete and synced. The next run cuts the file after
+the last such table, proves its digest, and goes on from there. Large objects outside lie in folders
+of their own meanwhile; the journal notes how far they had come with each table.
 """
 
 from __future__ import annotations
@@ -15,21 +17,23 @@ import struct
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import muniment
 from muniment.errors import SiardError, UsageError
 from muniment.files import refuse_existing, settle
+from muniment.siard.volumes import VolumeWriter
 from muniment.siard.zip import ZipWriter
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.types import parse_type
 
 __all__ = ["Journal", "open_journal"]
 
-_FORMAT = 1
+_FORMAT = 2
 _RECORDS = 4096
 
 
@@ -43,14 +47,18 @@ class _Kept:
     fingerprint: str
     types: Mapping[str, str]  # of columns that had to be widened
     state: str  # the same for tables that were read from one state of the database
+    objects: Mapping[str, Any]  # what is known about its large objects
 
 
 @contextmanager
-def open_journal(path: Path, request: Mapping[str, Any]) -> Iterator[Journal]:
+def open_journal(
+    path: Path, request: Mapping[str, Any], split: int | None = None
+) -> Iterator[Journal]:
     """Open what an earlier run left of the archive at ``path``, or start anew.
 
     ``request`` is what has to be the same in both runs. If the block fails, what is complete stays,
-    and the error says so; if it succeeds, the archive appears under its name.
+    and the error says so; if it succeeds, the archive appears under its name, in parts of ``split``
+    bytes if that is given.
     """
     refuse_existing(path)
     partial = path.with_name(f"{path.name}.partial")
@@ -58,27 +66,51 @@ def open_journal(path: Path, request: Mapping[str, Any]) -> Iterator[Journal]:
     _refuse_strange(partial, log)
     with partial.open("a+b") as lock:
         _lock(lock, partial)
-        with partial.open("r+b") as stream, log.open("a+b") as lines:
-            journal = Journal(stream, lines, {**request, "muniment": muniment.__version__})
+        stream = VolumeWriter(path, split, "{}.partial") if split else _Whole(partial, path)
+        with closing(stream), log.open("a+b") as lines:
+            journal = Journal(stream, lines, partial, {**request, "muniment": muniment.__version__})
             try:
                 yield journal
-                stream.flush()
-                os.fsync(stream.fileno())
+                stream.sync()
                 refuse_existing(path)
             except BaseException as error:
                 if journal.kept:
-                    error.add_note(journal.advice(partial))
+                    error.add_note(journal.advice())
                 else:
-                    partial.unlink()
+                    stream.discard()
+                    partial.unlink(missing_ok=True)
                     log.unlink()
                 raise
-        settle(partial, path)
+        stream.settle()
+        partial.unlink(missing_ok=True)
         log.unlink()
+
+
+class _Whole:
+    """An archive in the making, in one piece."""
+
+    def __init__(self, partial: Path, path: Path) -> None:
+        self._partial, self._path = partial, path
+        self._stream = partial.open("r+b")
+        self.write, self.read = self._stream.write, self._stream.read
+        self.seek, self.truncate = self._stream.seek, self._stream.truncate
+        self.close = self._stream.close
+
+    def sync(self) -> None:
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+    def settle(self) -> None:
+        settle(self._partial, self._path)
+
+    def discard(self) -> None:
+        return
 
 
 def _refuse_strange(partial: Path, log: Path) -> None:
     """Refuse to take a file for the rest of an interrupted run that has no journal to show it."""
-    if partial.exists() and partial.stat().st_size:
+    parts = list(partial.parent.glob(_parts_of(partial)))
+    if parts or (partial.exists() and partial.stat().st_size):
         lines = log.read_bytes().splitlines() if log.is_file() else []
         if not lines or not lines[0].startswith(b'{"journal": '):
             raise UsageError(
@@ -98,8 +130,9 @@ def _lock(stream: BinaryIO, partial: Path) -> None:
 class Journal:
     """The journal of one archive; ``kept`` are its complete tables."""
 
-    stream: BinaryIO
+    stream: VolumeWriter | _Whole
     _lines: BinaryIO
+    _partial: Path
     request: dict[str, Any]
     token: Callable[[], str | None] = lambda: None  # of the state of the source that is read now
     kept: list[_Kept] = field(default_factory=list)
@@ -111,6 +144,8 @@ class Journal:
         self._position = 0
         self._digests: dict[str, str] = {}
         self._head: dict[str, Any] = {}
+        self.beside: dict[str, Any] = {}  # how far objects outside had come with the last table
+        self.companions: list[Path] = []  # the folders in which they lie meanwhile
         self._earlier = 0  # tables of earlier runs
         self._runs = 1
         self._read()
@@ -147,15 +182,26 @@ class Journal:
             )
         self._write({"run": self._runs})
 
-    def completed(self, schema: Schema, table: Table) -> Table | None:
-        """Return a table as it was written, with its rows, if it is complete."""
+    def completed(self, schema: Schema, table: Table) -> tuple[Table, Mapping[str, Any]] | None:
+        """Return a table as it was written, with its rows and objects, if it is complete."""
         for kept in self.kept:
             if (kept.schema, kept.table) == (schema.name, table.name):
-                return _widened(replace(table, rows=kept.rows), kept.types)
+                return _widened(replace(table, rows=kept.rows), kept.types), kept.objects
         return None
 
-    def keep(self, writer: ZipWriter, schema: Schema, table: Table, declared: Table) -> None:
-        """Note that a table is complete; ``declared`` is what it was before types were widened."""
+    def keep(
+        self,
+        writer: ZipWriter,
+        schema: Schema,
+        table: Table,
+        declared: Table,
+        objects: Mapping[str, Any],
+        beside: Mapping[str, Any],
+    ) -> None:
+        """Note that a table is complete; ``declared`` is what it was before types were widened.
+
+        ``objects`` is what is known about its large objects, ``beside`` how far those outside are.
+        """
         types = {
             column.name: str(column.type)
             for column, before in zip(table.columns, declared.columns, strict=True)
@@ -163,11 +209,10 @@ class Journal:
         }
         state = self.token() or f"run {self._runs}"
         fingerprint = _fingerprint((schema.name, replace(declared, rows=0)))
-        kept = _Kept(schema.name, table.name, table.rows, fingerprint, types, state)
+        kept = _Kept(schema.name, table.name, table.rows, fingerprint, types, state, objects)
         values = {name: getattr(kept, name) for name in _Kept.__slots__}
-        self.stream.flush()
-        os.fsync(self.stream.fileno())
-        self._append(writer, {"table": values})
+        self.stream.sync()
+        self._append(writer, {"table": values, "beside": beside})
         self.kept.append(kept)
 
     def forget(self) -> None:
@@ -197,16 +242,18 @@ class Journal:
             for column, type_ in kept.types.items():
                 yield f"{kept.schema}.{kept.table}.{column} was archived as {type_}"
 
-    def advice(self, partial: Path) -> str:
+    def advice(self) -> str:
         """Return the sentence for a run that was interrupted."""
         tables = f"{len(self.kept)} tables are" if len(self.kept) > 1 else "1 table is"
         return (
-            f"{tables} complete and kept in {partial}; run the same command with --resume to go "
-            f"on, or remove {self._names()} to give up"
+            f"{tables} complete and kept in {self._partial}; run the same command with --resume "
+            f"to go on, or remove {self._names()} to give up"
         )
 
     def _names(self) -> str:
-        return f"{self.stream.name} and {self._lines.name}"
+        parts = [self._partial, *sorted(self._partial.parent.glob(_parts_of(self._partial)))]
+        files = [*(path for path in parts if path.exists()), *self.companions]
+        return f"{', '.join(map(str, files))} and {self._lines.name}"
 
     def _refuse_changes(self, database: Database, shape: str) -> None:
         for name, value in self._head["request"].items():
@@ -243,7 +290,7 @@ class Journal:
             end += len(line)
         self._lines.truncate(end)
         if not self.kept:
-            self._head = {}
+            self._head, self.beside = {}, {}
             self._records = []
         self._earlier = len(self.kept)
         self._runs += 1 if self.kept else 0
@@ -257,6 +304,8 @@ class Journal:
             self.kept.append(_Kept(**entry["table"]))
         if "run" in entry:
             self._runs = int(entry["run"])
+        if "beside" in entry:
+            self.beside = entry["beside"]
         if "position" in entry:
             self._records += [b64decode(each) for each in entry["records"]]
             self._position, self._digests = entry["position"], entry["digests"]
@@ -292,6 +341,10 @@ def _unpacked(packed: list[bytes]) -> Iterator[bytes]:
             (size,) = struct.unpack_from("<L", data, at)
             yield data[at + 4 : at + 4 + size]
             at += 4 + size
+
+
+def _parts_of(partial: Path) -> str:
+    return f"{escape(partial.name.removesuffix('.partial'))}_part*.partial"
 
 
 def _widened(table: Table, types: Mapping[str, str]) -> Table:

@@ -1,4 +1,4 @@
-"""Writing a SIARD 2.2 archive: rows to compressed XML, large objects to files, metadata last."""
+"""Writing a SIARD archive: rows to compressed XML, large objects to files, metadata last."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ from muniment.siard.lobs.layout import folder_name
 from muniment.siard.lobs.placement import EXTERNAL, INLINE, Placements, Rule
 from muniment.siard.lobs.storing import External, ExternalStore, InternalStore
 from muniment.siard.lobs.writing import LobWriter
-from muniment.siard.metadata import format_metadata, metadata_schema
+from muniment.siard.metadata import format_metadata
+from muniment.siard.older import metadata_2_0, schema_2_0
 from muniment.siard.rows import RowWriter
-from muniment.siard.schema import TABLE_NAMESPACE, table_schema
+from muniment.siard.schema import table_schema
+from muniment.siard.schemas import schema_of
+from muniment.siard.versions import CURRENT, WRITTEN, DigestStyle, Version, find_version
 from muniment.siard.volumes import new_volumes
 from muniment.siard.zip import Block, ZipWriter, deflate
 from muniment.sql.batch import Batch
@@ -54,6 +57,7 @@ def create_siard(
     lobs: LobOptions | None = None,
     split: int | None = None,
     journal: Journal | None = None,
+    version: str = CURRENT.number,
 ) -> Iterator[SiardTarget]:
     """Open a new archive that appears at ``path``, with its folders, only if the block succeeds.
 
@@ -62,7 +66,8 @@ def create_siard(
     """
     with nullcontext(journal.stream) if journal else new_volumes(path, split) as stream:
         writer = ZipWriter(stream, day, compression, digests)
-        target = SiardTarget(writer, day, compression, path, lobs or LobOptions(), journal)
+        lobs = lobs or LobOptions()
+        target = SiardTarget(writer, day, compression, path, lobs, journal, version)
         try:
             yield target
             target.settle()
@@ -72,7 +77,7 @@ def create_siard(
 
 
 class SiardTarget:
-    """A SIARD 2.2 archive in the making."""
+    """A SIARD archive in the making."""
 
     def __init__(
         self,
@@ -82,7 +87,11 @@ class SiardTarget:
         path: Path,
         lobs: LobOptions,
         journal: Journal | None = None,
+        version: str = CURRENT.number,
     ) -> None:
+        self._version = find_version(version)
+        if self._version.number not in WRITTEN:
+            raise UsageError(f"SIARD {version} is not written; choose {' or '.join(WRITTEN)}")
         self._zip, self._path, self._lobs = archive, path, lobs
         self._journal = journal
         self._day = day
@@ -108,8 +117,6 @@ class SiardTarget:
         placements = self._lobs.placements
         placements.check(database)
         if EXTERNAL in (placements.place, *placements.places.values()):
-            if self._journal:
-                raise UsageError("--resume is for archives whose large objects lie inside")
             self._external = ExternalStore(
                 self._path,
                 folder_name(database.dbname),
@@ -117,13 +124,26 @@ class SiardTarget:
                 self._digest_type,
                 self._day,
                 self._compression,
+                kept=self._journal is not None,
             )
         if self._journal:
             self._journal.begin(self._zip, database, self._day.isoformat())
+            self._go_on(database, self._journal)
             return
         self._zip.folder("content/")
         for schema in database.schemas:
             self._zip.folder(f"content/{schema.folder}/")
+
+    def _go_on(self, database: Database, journal: Journal) -> None:
+        """Take over the large objects of complete tables."""
+        complete = {
+            (schema.folder, table.folder)
+            for schema, table in database.tables()
+            if journal.completed(schema, table)
+        }
+        if self._external:
+            self._external.go_on(journal.beside, complete)
+            journal.companions = self._external.folders
 
     def mark(self) -> Any:
         """Remember this point: a table may have to be written again."""
@@ -140,13 +160,21 @@ class SiardTarget:
 
     def completed(self, schema: Schema, table: Table) -> Table | None:
         """Return a table with its rows if an earlier run has written it."""
-        return self._journal.completed(schema, table) if self._journal else None
+        found = self._journal.completed(schema, table) if self._journal else None
+        if found is None:
+            return None
+        done, facts = found
+        self._lob_writer(schema, done, _no_lob).recall(facts)
+        return done
 
     def keep(self, schema: Schema, table: Table) -> None:
         """Note that a table, now with its rows, is complete."""
         if self._journal:
             declared = self._database.schema(schema.name).table(table.name)
-            self._journal.keep(self._zip, schema, table, declared)
+            facts = self._facts[schema.folder, table.folder].facts()
+            beside = self._external.state() if self._external else {}
+            self._journal.companions = self._external.folders if self._external else []
+            self._journal.keep(self._zip, schema, table, declared, facts, beside)
 
     def encoder(self, schema: Schema, table: Table) -> SiardEncoder:
         """Return what turns this table's batches into row XML."""
@@ -167,30 +195,25 @@ class SiardTarget:
 
         Raises Again if values went inline that turn out to belong into files.
         """
-        key = self._in_hand = schema.folder, table.folder
+        self._in_hand = schema.folder, table.folder
         folder = f"content/{schema.folder}/{table.folder}/"
         self._zip.folder(folder)
         shapes = self._shapes(schema, table)
         rules = self._rules(schema, table, shapes)
-        lobs = self._facts[key] = LobWriter(
-            schema,
-            table,
-            shapes,
-            rules,
-            self._internal,
-            self._external,
-            self._digest_type,
-            open_lob,
-        )
+        lobs = self._lob_writer(schema, table, open_lob)
         name = f"{folder}{table.folder}"
         with self._rows_file(f"{name}.xml", any(rules)) as write:
-            write(deflate(_table_head(table.folder), self._compression))
+            head = _table_head(self._version, schema.folder, table.folder)
+            write(deflate(head, self._compression))
             rows = self._write_rows(schema, table, shapes, rules, pieces, lobs, write)
             write(deflate(b"</table>\n", self._compression))
         if self._external:
             self._external.end_table()
         large = [k for k, rule in enumerate(rules) if rule and rule.place != INLINE]
-        self._zip.file(f"{name}.xsd", table_schema(table.columns, shapes, large))
+        definition = table_schema(table.columns, shapes, large)
+        if self._version is not CURRENT:
+            definition = schema_2_0(definition, schema.folder, table.folder)
+        self._zip.file(f"{name}.xsd", definition)
         return rows
 
     def settle(self) -> None:
@@ -199,8 +222,10 @@ class SiardTarget:
             self._external.settle()
 
     def discard(self) -> None:
-        """Remove the folders outside, after a failure."""
-        if self._external:
+        """Remove the folders outside, after a failure; those of complete tables may be kept."""
+        if self._external and self._journal and self._journal.kept:
+            self._external.pause()
+        elif self._external:
             self._external.discard()
 
     def finish(self, database: Database) -> None:
@@ -220,11 +245,30 @@ class SiardTarget:
             producer_application=f"Muniment {muniment.__version__}",
         )
         self.digests = digests
-        for folder in ("header/", "header/siardversion/", "header/siardversion/2.2/"):
+        for folder in ("header/", "header/siardversion/", self._version.folder or ""):
             self._zip.folder(folder)
-        self._zip.file("header/metadata.xsd", metadata_schema())
-        self._zip.file("header/metadata.xml", format_metadata(complete))
+        metadata = format_metadata(complete)
+        if self._version is not CURRENT:
+            metadata = metadata_2_0(metadata)
+        self._zip.file("header/metadata.xsd", schema_of(self._version.number))
+        self._zip.file("header/metadata.xml", metadata)
         self._zip.close()
+
+    def _lob_writer(self, schema: Schema, table: Table, open_lob: OpenLob) -> LobWriter:
+        """Return what puts down the table's objects, and knows about them at the end."""
+        shapes = self._shapes(schema, table)
+        writer = self._facts[schema.folder, table.folder] = LobWriter(
+            schema,
+            table,
+            shapes,
+            self._rules(schema, table, shapes),
+            self._internal,
+            self._external,
+            self._digest_type,
+            open_lob,
+            prefixed=self._version.digest_style is DigestStyle.PREFIXED,
+        )
+        return writer
 
     def _shapes(self, schema: Schema, table: Table) -> tuple[Shape, ...]:
         return tuple(shape_of(self._database, schema.name, column) for column in table.columns)
@@ -332,9 +376,15 @@ class _Spool:
             yield chunk
 
 
-def _table_head(folder: str) -> bytes:
+def _no_lob(schema: Schema, table: Table, reference: bytes) -> BinaryIO:
+    raise AssertionError("a table that is complete has no objects to come")
+
+
+def _table_head(version: Version, schema: str, table: str) -> bytes:
+    space = version.table_namespace.format(schema=schema, table=table)
+    number = f' version="{version.number}"' if version is CURRENT else ""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<table xmlns="{TABLE_NAMESPACE}" xmlns:xsi="{_XSI}" '
-        f'xsi:schemaLocation="{TABLE_NAMESPACE} {folder}.xsd" version="2.2">\n'
+        f'<table xmlns="{space}" xmlns:xsi="{_XSI}" '
+        f'xsi:schemaLocation="{space} {table}.xsd"{number}>\n'
     ).encode()

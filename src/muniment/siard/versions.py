@@ -1,6 +1,7 @@
 """What sets the versions of SIARD apart: a table, read by every module of this package.
 
-Only 2.2 is written. Older versions are read, and differ in names and in how a digest is spelt.
+2.2 is written, and 2.0 if it is asked for. All are read; they differ in names and in how a digest
+is spelt.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from enum import Enum
 
 from muniment.errors import SiardError
 
-__all__ = ["CURRENT", "VERSIONS", "DigestStyle", "Version", "find_version"]
+__all__ = ["CURRENT", "VERSIONS", "WRITTEN", "DigestStyle", "Version", "find_version"]
 
 
 class DigestStyle(Enum):
@@ -65,6 +66,7 @@ VERSIONS = (
     ),
 )
 CURRENT = VERSIONS[-1]
+WRITTEN = ("2.2", "2.0")
 
 
 def find_version(number: str | None, namespace: str | None = None) -> Version:

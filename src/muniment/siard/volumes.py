@@ -20,9 +20,11 @@ from muniment.errors import SiardError, UsageError
 from muniment.files import Inside, new_file, refuse_existing, settle
 
 __all__ = [
-    "Sink", "Volumes", "exists", "first_volume", "new_volumes", "part_name", "volume_paths",
+    "Sink", "VolumeWriter", "Volumes", "exists", "first_volume", "new_volumes", "part_name",
+    "volume_paths",
 ]  # fmt: skip
 
+_OPEN = 64  # parts
 _PART = re.compile(r"(?P<name>.*)_part(?P<number>\d{3,})", re.DOTALL)
 
 
@@ -80,9 +82,11 @@ class Volumes:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.paths = volume_paths(path)
-        self._files = [os.open(part, os.O_RDONLY) for part in self.paths]
+        # A process may have few files open at once; those of many parts are opened when needed.
+        kept = self.paths if len(self.paths) <= _OPEN else ()
+        self._files = [os.open(part, os.O_RDONLY) for part in kept]
         self.close = weakref.finalize(self, _close, self._files)
-        sizes = [os.fstat(file).st_size for file in self._files]
+        sizes = [part.stat().st_size for part in self.paths]
         self._base = 0
         if isinstance(path, Inside) and path.size is not None:  # kept in a store, read in place
             self._base, sizes = path.start, [path.size]
@@ -97,7 +101,7 @@ class Volumes:
         if size <= 0 or offset >= self.size:
             return b""
         data = self._read(offset, size)
-        if len(data) == size or len(self._files) == 1:
+        if len(data) == size or len(self.paths) == 1:
             return data
         pieces = [data]
         while len(data) < size and offset + len(data) < self.size:
@@ -109,7 +113,12 @@ class Volumes:
     def _read(self, offset: int, size: int) -> bytes:
         number = bisect_right(self._starts, offset) - 1
         size = min(size, self.size - offset)
-        data = os.pread(self._files[number], size, self._base + offset - self._starts[number])
+        within = self._base + offset - self._starts[number]
+        if self._files:
+            data = os.pread(self._files[number], size, within)
+        else:
+            with self.paths[number].open("rb") as part:
+                data = os.pread(part.fileno(), size, within)
         if not data:
             raise SiardError(f"{self.paths[number]} became shorter while it was read")
         return data
@@ -124,6 +133,7 @@ class Sink(Protocol):
     """What an archive is written to."""
 
     def write(self, data: bytes, /) -> object: ...
+    def read(self, size: int, /) -> bytes: ...
     def seek(self, position: int, /) -> object: ...
     def truncate(self) -> object: ...
 
@@ -138,36 +148,55 @@ def new_volumes(path: Path, limit: int | None) -> Iterator[Sink]:
         with new_file(path) as stream:
             yield stream
         return
-    refuse_existing(path)
-    refuse_existing(path.with_name(part_name(path.name, 1)))
-    writer = _VolumeWriter(path, limit)
+    writer = VolumeWriter(path, limit, f".{{}}.{os.getpid()}.partial")
     try:
         yield writer
-        writer.finish()
+        writer.sync()
+        writer.settle()
     except BaseException:
         writer.discard()
         raise
 
 
-class _VolumeWriter:
-    """Writes bytes into one partial file after the other."""
+class VolumeWriter:
+    """Writes bytes into one partial file after the other; ``naming`` says what they are called.
 
-    def __init__(self, path: Path, limit: int) -> None:
+    Parts that an earlier run left under these names are gone on with.
+    """
+
+    def __init__(self, path: Path, limit: int, naming: str) -> None:
         if limit < 1:
             raise UsageError("an archive cannot be split into parts of no size")
-        self._path, self._limit = path, limit
-        self._parts: list[BinaryIO] = []
+        refuse_existing(path)
+        refuse_existing(path.with_name(part_name(path.name, 1)))
+        self._path, self._limit, self._naming = path, limit, naming
+        self._count = next(n for n in count() if not self._partial(n).exists())
+        self._part: tuple[int, BinaryIO] | None = None  # the one that is open
+        self._unsynced: set[int] = set()
         self._position = 0
 
     def write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             number, within = divmod(self._position, self._limit)
-            if number == len(self._parts):
-                self._parts.append(self._partial(number).open("xb+"))
-            size = self._parts[number].write(view[: self._limit - within])
+            part = self._opened(number)
+            if part.tell() != within:  # seeking would empty the buffer
+                part.seek(within)
+            size = part.write(view[: self._limit - within])
+            self._unsynced.add(number)
             self._position += size
             view = view[size:]
+
+    def read(self, size: int) -> bytes:
+        """Return at most so many bytes from the present position on."""
+        number, within = divmod(self._position, self._limit)
+        if number >= self._count:
+            return b""
+        part = self._opened(number)
+        part.seek(within)
+        data = part.read(min(size, self._limit - within))
+        self._position += len(data)
+        return data
 
     def seek(self, position: int) -> None:
         self._position = position
@@ -175,20 +204,32 @@ class _VolumeWriter:
     def truncate(self) -> None:
         """Cut off what follows the present position."""
         number, within = divmod(self._position, self._limit)
-        for later in range(len(self._parts) - 1, number, -1):
-            self._parts.pop().close()
+        self._close()
+        for later in range(number + 1, self._count):
             self._partial(later).unlink()
-        if number < len(self._parts):
-            self._parts[number].seek(within)
-            self._parts[number].truncate()
+        if number < self._count:
+            self._count = number + 1
+            part = self._opened(number)
+            part.seek(within)
+            part.truncate()
+            self._unsynced.add(number)
+        self._unsynced = {each for each in self._unsynced if each <= number}
 
-    def finish(self) -> None:
-        """Sync all parts, then give them their names, the first one last."""
-        for part in self._parts:
-            part.flush()
-            os.fsync(part.fileno())
-            part.close()
-        names = [part_name(self._path.name, number + 1) for number in range(len(self._parts))]
+    def sync(self) -> None:
+        """Make sure that all of it is on the disk."""
+        self._close()
+        for number in sorted(self._unsynced):
+            with self._partial(number).open("rb") as part:
+                os.fsync(part.fileno())
+        self._unsynced.clear()
+
+    def settle(self) -> None:
+        """Give the parts their names, the first one last."""
+        self._close()
+        if self._count > 1 and self._partial(self._count - 1).stat().st_size == 0:
+            self._count -= 1  # cut at a limit, and nothing came after it
+            self._partial(self._count).unlink()
+        names = [part_name(self._path.name, number + 1) for number in range(self._count)]
         if len(names) == 1:
             names = [self._path.name]
         for name in names:
@@ -196,11 +237,29 @@ class _VolumeWriter:
         for number in reversed(range(len(names))):
             settle(self._partial(number), self._path.with_name(names[number]))
 
+    def close(self) -> None:
+        """Let the parts lie as they are."""
+        self._close()
+
     def discard(self) -> None:
-        for number, part in enumerate(self._parts):
-            part.close()
+        """Remove the parts."""
+        self._close()
+        for number in range(self._count):
             self._partial(number).unlink(missing_ok=True)
 
+    def _opened(self, number: int) -> BinaryIO:
+        if self._part is None or self._part[0] != number:
+            self._close()
+            # Bytes of which no file is made before they are needed; no other is ever skipped.
+            stream = self._partial(number).open("xb+" if number == self._count else "rb+")
+            self._count = max(self._count, number + 1)
+            self._part = number, stream
+        return self._part[1]
+
+    def _close(self) -> None:
+        if self._part is not None:
+            self._part[1].close()
+            self._part = None
+
     def _partial(self, number: int) -> Path:
-        name = part_name(self._path.name, number + 1)
-        return self._path.with_name(f".{name}.{os.getpid()}.partial")
+        return self._path.with_name(self._naming.format(part_name(self._path.name, number + 1)))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from isal import isal_zlib
 from zlib_ng import zlib_ng
@@ -154,7 +154,7 @@ class ZipWriter:
         """Cut the file at ``position`` and go on there, after the entries of these records."""
         self._stream.seek(0)
         while self.position < position:
-            chunk = cast(BinaryIO, self._stream).read(min(position - self.position, 1 << 20))
+            chunk = self._stream.read(min(position - self.position, 1 << 20))
             if not chunk:
                 raise SiardError("the file of the earlier run is shorter than it should be")
             self.position += len(chunk)

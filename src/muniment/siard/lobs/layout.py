@@ -41,15 +41,18 @@ class Limits:
 class Segments:
     """Gives each object its segment, or several if it is larger than one (S_8.1)."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, number: int = 0, files: int = 0, size: int = 0) -> None:
+        """Begin with a segment that holds so much already."""
         self._limits = limits
-        self.number = self._files = self._bytes = 0
+        self.number, self._files, self._bytes = number, files, size
 
     def copy(self) -> Segments:
         """Return the same state, to come back to it."""
-        other = Segments(self._limits)
-        other.number, other._files, other._bytes = self.number, self._files, self._bytes
-        return other
+        return Segments(self._limits, *self.state())
+
+    def state(self) -> tuple[int, int, int]:
+        """The segment in hand, its files and its bytes."""
+        return self.number, self._files, self._bytes
 
     def parts(self, size: int) -> Iterator[tuple[int, int]]:
         """Yield the segment and the size of each part of an object.
@@ -115,7 +118,9 @@ def column_folder(cell: Cell) -> str:
     >>> column_folder(Cell(Schema("n", "schema0"), Table("c", "table2", ()), (4,), 1))
     's0_t2_c4'
     """
-    return f"s{_number(cell.schema.folder)}_t{_number(cell.table.folder)}_c{cell.path[0]}"
+    return (
+        f"s{folder_number(cell.schema.folder)}_t{folder_number(cell.table.folder)}_c{cell.path[0]}"
+    )
 
 
 def field_folders(path: tuple[int, ...]) -> list[str]:
@@ -125,7 +130,7 @@ def field_folders(path: tuple[int, ...]) -> list[str]:
 
 def siard_file(cell: Cell, extension: str, segment: int, zipped: bool) -> str:
     """Return the ``file`` of an object in the layout of L_7.1-0, relative to its folder."""
-    name = f"t{_number(cell.table.folder)}_c{cell.path[0]}_r{cell.row}.{extension}"
+    name = f"t{folder_number(cell.table.folder)}_c{cell.path[0]}_r{cell.row}.{extension}"
     return f"seg_{segment}{'.zip' if zipped else ''}/{name}"
 
 
@@ -145,6 +150,7 @@ def part_of(layout: str, name: str, number: int, count: int) -> str:
     return part_name(name, number + 1)
 
 
-def _number(folder: str) -> str:
+def folder_number(folder: str) -> str:
+    """Return the number at the end of a folder's name."""
     digits = re.search(r"\d+$", folder)
     return digits[0] if digits else "0"

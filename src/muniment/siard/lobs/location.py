@@ -15,8 +15,8 @@ from urllib.parse import quote, unquote
 from muniment.errors import LobError
 
 __all__ = [
-    "ALGORITHMS", "Location", "is_absolute", "location_of", "parse_location", "reference_of",
-    "stated", "uri_path",
+    "ALGORITHMS", "Location", "is_absolute", "location_of", "parse_location", "path_of",
+    "reference_of", "stated", "uri_path",
 ]  # fmt: skip
 
 ALGORITHMS = {"MD5": "md5", "SHA-1": "sha1", "SHA-256": "sha256"}  # digestType to hashlib
@@ -60,8 +60,16 @@ def _fields_of(attributes: Mapping[str, str]) -> tuple[str, str, str, str, str]:
 def parse_location(reference: bytes) -> Location:
     """Return what a reference says; raise LobError if it makes no sense."""
     path, *fields = reference.decode("utf-8", "surrogatepass").split(_BETWEEN)
-    steps = tuple(map(int, path.split("."))) if "." in path else (int(path),)
-    return _location(steps, *fields)
+    return _location(_steps(path), *fields)
+
+
+def path_of(reference: bytes) -> tuple[int, ...]:
+    """Return which cell a reference stands in: its column, then the parts within."""
+    return _steps(reference.partition(_BETWEEN.encode())[0].decode())
+
+
+def _steps(path: str) -> tuple[int, ...]:
+    return tuple(map(int, path.split("."))) if "." in path else (int(path),)
 
 
 def _location(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["manifest_line", "manifest_name"]
+import re
+
+__all__ = ["manifest_line", "manifest_name", "parse_manifest_line"]
 
 
 def manifest_name(database: str, digest_type: str) -> str:
@@ -23,3 +25,16 @@ def manifest_line(digest: str, path: str) -> bytes:
     escaped = path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     mark = "\\" if escaped != path else ""
     return f"{mark}{digest} *{escaped}\n".encode("utf-8", "surrogateescape")
+
+
+def parse_manifest_line(line: bytes) -> tuple[str, str]:
+    r"""Return the digest and the path of a line that ``manifest_line`` wrote.
+
+    >>> parse_manifest_line(b"\\2de1 *a\\nb\n")
+    ('2de1', 'a\nb')
+    """
+    text = line.decode("utf-8", "surrogateescape").removesuffix("\n")
+    digest, _, path = text.removeprefix("\\").partition(" *")
+    if text.startswith("\\"):
+        path = re.sub(r"\\(.)", lambda m: {"n": "\n", "r": "\r"}.get(m[1], m[1]), path)
+    return digest, path

@@ -24,7 +24,7 @@ from urllib.parse import unquote
 
 from muniment.errors import LobError, LobMissing, SiardError
 from muniment.siard.lobs.folders import Disks, Folder, Piece, Root, ZipFolder, components
-from muniment.siard.lobs.location import Location, is_absolute, parse_location
+from muniment.siard.lobs.location import Location, is_absolute, parse_location, path_of
 from muniment.siard.lobs.parts import find_parts
 from muniment.siard.lobs.verifying import Verified, proven
 from muniment.siard.zip import ZipReader
@@ -121,7 +121,8 @@ class Resolver:
         try:
             return parse_location(reference)
         except LobError as error:
-            raise error.at(f"{self._zip.path}: {schema.name}.{table.name}") from error
+            place = Location(path_of(reference), "")
+            raise error.at(self.cell(schema, table, place)) from error
 
     def find(self, schema: Schema, table: Table, location: Location) -> Found:
         """Return where the object lies; raise LobError if it cannot be found or may not be read."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
-from muniment.errors import UsageError
+from muniment.errors import SiardError, UsageError
 from muniment.files import new_file, refuse_existing
 from muniment.siard.lobs import mapping
 from muniment.siard.lobs.layout import (
@@ -30,12 +31,13 @@ from muniment.siard.lobs.layout import (
     column_folder,
     eark_file,
     field_folders,
+    folder_number,
     inside_name,
     part_of,
     siard_file,
 )
 from muniment.siard.lobs.location import ALGORITHMS
-from muniment.siard.lobs.manifest import manifest_line, manifest_name
+from muniment.siard.lobs.manifest import manifest_line, manifest_name, parse_manifest_line
 from muniment.siard.zip import ZipWriter, deflate
 
 __all__ = ["External", "ExternalStore", "InternalStore", "Store"]
@@ -113,12 +115,16 @@ class ExternalStore:
         digest_type: str,
         day: date,
         compression: str,
+        kept: bool = False,
     ) -> None:
+        """With ``kept``, what is there already can be gone on with: see ``go_on``."""
         how.check()
         self.database, self._how, self._digest_type = database, how, digest_type
         self._home, self._day, self._compression = archive.parent, day, compression
         self._manifest = archive.with_name(manifest_name(database, digest_type))
         self._mapping = archive.with_name(mapping.NAME)
+        self._own = _token(archive) if kept else str(os.getpid())
+        self._unsynced = False
         self._stages: dict[str, Path] = {}  # URI of a place, or "", to its folder in the making
         self._segments: dict[tuple[str, ...], Segments] = {}
         self._zips: dict[str, _OpenZip] = {}
@@ -166,6 +172,70 @@ class ExternalStore:
                 for folder in list(stage.glob(pattern)):
                     shutil.rmtree(folder)
         self._folders.clear()
+
+    def state(self) -> dict[str, Any]:
+        """Make sure that all objects are on the disk; return what ``go_on`` needs."""
+        if self._list:
+            self._list.flush()
+        if self._unsynced:
+            os.sync()
+            self._unsynced = False
+        return {
+            "places": list(self._stages),
+            "segments": [[list(key), s.state()] for key, s in self._segments.items()],
+            "manifest": self._list.tell() if self._list else 0,
+            "mapped": self._mapped,
+        }
+
+    def go_on(self, state: Mapping[str, Any], complete: set[tuple[str, str]]) -> None:
+        """Take over the objects of the tables that are ``complete``, by their folders.
+
+        Objects of other tables are removed; those that stay must be as the manifest has them.
+        """
+        for uri in {"", *self._how.places.values(), *state.get("places", ())}:
+            stage = self._stage_path(uri)
+            if stage.is_dir() and uri in state.get("places", ()):
+                self._stages[uri] = stage
+                _remove_incomplete(stage, complete)
+            elif stage.is_dir():
+                shutil.rmtree(stage)
+        for key, numbers in state.get("segments", ()):
+            self._segments[tuple(key)] = Segments(self._how.limits, *numbers)
+        self._mapped = dict(state.get("mapped", {}))
+        if state.get("manifest"):
+            self._list = (self._stages_for("") / self._manifest.name).open("rb+")
+            self._list.truncate(state["manifest"])
+            self._prove(self._list)
+
+    def _prove(self, lines: BinaryIO) -> None:
+        """Read what was kept: it must be what was written."""
+        homes = [(f"{_folder_of(uri)}/" if uri else "", s) for uri, s in self._stages.items()]
+        lines.seek(0)
+        for line in lines:
+            digest, path = parse_manifest_line(line)
+            home, stage = max((each for each in homes if path.startswith(each[0])), key=_length)
+            try:
+                with (stage / path.removeprefix(home)).open("rb") as stream:
+                    found = hashlib.file_digest(stream, ALGORITHMS[self._digest_type]).hexdigest()
+            except OSError:
+                found = "none"
+            if found != digest:
+                raise SiardError(
+                    f"the large object {path} of the earlier run was changed since or is missing; "
+                    f"remove {', '.join(str(s) for _, s in homes)} and the journal to start anew"
+                )
+
+    def pause(self) -> None:
+        """Let everything lie as it is, after a failure, to be gone on with."""
+        if self._list:
+            self._list.close()
+        for archive in self._zips.values():
+            archive.stream.close()
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders in the making."""
+        return list(self._stages.values())
 
     def end_table(self) -> None:
         """Close what was open for one table."""
@@ -291,6 +361,7 @@ class ExternalStore:
         self._note(opened.writer.digests()[self._digest_type], opened.path, opened.uri)
 
     def _note(self, digest: str, path: str, uri: str) -> None:
+        self._unsynced = True
         place = str(_folder_of(uri) / path) if uri else path
         if self._list is None:
             self._list = (self._stages_for("") / self._manifest.name).open("xb")
@@ -305,11 +376,14 @@ class ExternalStore:
 
     def _stages_for(self, uri: str) -> Path:
         if uri not in self._stages:
-            base = _folder_of(uri) if uri else self._home
-            stage = base / f".{self.database}_lobs.{os.getpid()}.partial"
+            stage = self._stage_path(uri)
             stage.mkdir()
             self._stages[uri] = stage
         return self._stages[uri]
+
+    def _stage_path(self, uri: str) -> Path:
+        base = _folder_of(uri) if uri else self._home
+        return base / f".{self.database}_lobs.{self._own}.partial"
 
     def _mapped_to(self, segment: str) -> str:
         short = segment.partition("/")[2]
@@ -369,6 +443,34 @@ class _Cutter:
             if size is not None:
                 size -= len(piece)
             yield piece
+
+
+def _token(archive: Path) -> str:
+    """A name for what belongs to one archive, wherever it lies."""
+    return hashlib.sha256(str(archive.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def _length(each: tuple[str, Path]) -> int:
+    return len(each[0])
+
+
+_COLUMN = re.compile(r"s(\d+)_t(\d+)_c\d+")
+
+
+def _remove_incomplete(stage: Path, complete: set[tuple[str, str]]) -> None:
+    """Remove the objects of tables that are not complete, in either layout."""
+    known = {(folder_number(schema), folder_number(table)) for schema, table in complete}
+    for folder in list(stage.glob("*/s*_t*_c*")):
+        match = _COLUMN.fullmatch(folder.name)
+        if match and (match[1], match[2]) not in known:
+            shutil.rmtree(folder)
+    for folder in list(stage.glob("*/content/*/*")):
+        if (folder.parent.name, folder.name) not in complete:
+            shutil.rmtree(folder)
+    (stage / "object.spool").unlink(missing_ok=True)
+    for name, _, _ in os.walk(stage, topdown=False):
+        if name != str(stage) and not any(Path(name).iterdir()):
+            Path(name).rmdir()
 
 
 def _probe(schema_folder: str, table_folder: str) -> Cell:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from muniment.errors import LobMissing, Unfit, UsageError
 from muniment.siard.lobs.layout import Cell
@@ -20,6 +20,7 @@ from muniment.siard.lobs.location import ALGORITHMS, uri_path
 from muniment.siard.lobs.placement import EXTERNAL, INLINE, Rule
 from muniment.siard.lobs.recognising import HEAD, recognise
 from muniment.siard.lobs.storing import Content, ExternalStore, InternalStore
+from muniment.siard.older import prefixed_digest
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of
 from muniment.sql.model import Array, Column, Field, Leaf, Schema, Shape, Struct, Table
 from muniment.sql.stores import OpenLob
@@ -47,7 +48,11 @@ class LobWriter:
         external: ExternalStore | None,
         digest_type: str,
         open_lob: OpenLob,
+        *,
+        prefixed: bool = False,
     ) -> None:
+        """With ``prefixed``, digests and links are written as SIARD 2.0 has them."""
+        self._prefixed = prefixed
         self._schema, self._table, self._shapes = schema, table, tuple(shapes)
         self._rules, self._internal, self._external = tuple(rules), internal, external
         self._digest_type, self._open_lob = digest_type, open_lob
@@ -81,6 +86,16 @@ class LobWriter:
             )
 
         return place
+
+    def facts(self) -> dict[str, Any]:
+        """What is known about the table's objects, for a run that goes on with this one."""
+        outside = [[k, sorted(map(list, paths))] for k, paths in self._outside.items()]
+        return {"mimes": list(self._mimes.items()), "outside": outside}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        """Take over what an earlier run knew."""
+        self._mimes = dict(facts.get("mimes", ()))
+        self._outside = {k: {tuple(p) for p in paths} for k, paths in facts.get("outside", ())}
 
     def described(self, table: Table) -> Table:
         """Return the table with the folders and the MIME types of its columns."""
@@ -184,10 +199,12 @@ class LobWriter:
             raise Unfit(where, cell.row, value, "text in Unicode") from error
         if outside:
             self._outside.setdefault(cell.path[0] - 1, set()).add(cell.path[1:])
-        return (
-            f' file="{uri_path(file)}" length="{measure.length}" '
-            f'digestType="{self._digest_type}" digest="{measure.hexdigest()}"'
-        ).encode() + (_link(link) if link else b"")
+        start = f' file="{uri_path(file)}" length="{measure.length}" '
+        if self._prefixed:
+            digest = prefixed_digest(self._digest_type, measure.hexdigest())
+            return f'{start}messageDigest="{digest}"'.encode()
+        digest = f'digestType="{self._digest_type}" digest="{measure.hexdigest()}"'
+        return f"{start}{digest}".encode() + (_link(link) if link else b"")
 
     def _extension(self, cell: Cell, leaf: Leaf, head: bytes) -> str:
         if leaf.type.kind is Kind.TEXT:

@@ -23,6 +23,7 @@ _MANY = 1 << 30
 _START = 8192  # bytes that tell what kind of file it is
 _SMALL = 1 << 16  # bytes that are read at once
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]*+")
+_OPTIONAL = {"S_8.1.2-0"}  # rules that nobody has to keep
 _RATIO = 4  # bytes per character at most
 
 
@@ -61,6 +62,8 @@ class LobChecks:
         except LobError as error:
             message = f"{error.file!r}: {error.problem}"
             report.add(_rule(error.rule), column, row, message, kind="missing")
+            if error.rule in _OPTIONAL:  # an object that cannot be had is an error all the same
+                report.add("T_6.4-5", column, row, message, kind="missing")
             folder = self._table.columns[path[0] - 1].lob_folder or ""
             if ".zip/" in f"{folder}/{file}".lower():
                 for rule in ("G_3.4-3", "L_7.1-1"):
