@@ -7,11 +7,12 @@ version, format, fragment. The most specific one wins; all are shown (draft 2.5,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from muniment.errors import UsageError
-from muniment.identifiers import Pdi, parse_series
+from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
+from muniment.identifiers.fragments import SCHEMES, Scheme
 from muniment.identifiers.pdi import WILDCARD
 from muniment.names.values import Assertion
 
@@ -41,7 +42,7 @@ PREDICATES = {
 _OWN = "urn:example:muniment:"
 
 
-def subject_key(names: Names, subject: str) -> str:
+def subject_key(subject: str, schemes: Mapping[str, Scheme] = SCHEMES) -> str:
     """Return the key under which statements about a subject are found.
 
     A subject is a PDI of any kind, a pattern of an interval (``pdi://a.ch/1997/*/*/*``), or a
@@ -49,7 +50,7 @@ def subject_key(names: Names, subject: str) -> str:
     """
     if subject.endswith("/") or ("/" not in subject and ":" not in subject):
         return f"pdi://{parse_series(subject)}/"
-    return names.read(subject).functional_key
+    return parse_pdi(subject, Profile.READ, schemes).functional_key
 
 
 def say(names: Names, subject: str, predicate: str, value: Any, by: str) -> Assertion:
@@ -59,11 +60,15 @@ def say(names: Names, subject: str, predicate: str, value: Any, by: str) -> Asse
 
 def say_many(names: Names, statements: Iterable[tuple[str, str, Any]], by: str) -> list[Assertion]:
     """Write several statements down together."""
-    records = []
+    records, schemes = [], names.schemes
     for subject, predicate, value in statements:
         if not predicate.strip() or any(c.isspace() for c in predicate):
             raise UsageError(f"{predicate!r} is not a predicate: one word, or a URI")
-        record = {"kind": "assert", "subject": subject_key(names, subject), "predicate": predicate}
+        record = {
+            "kind": "assert",
+            "subject": subject_key(subject, schemes),
+            "predicate": predicate,
+        }
         records.append({**record, "value": value, "by": by})
     names.write(records)
     at = names.stamp()
@@ -77,8 +82,9 @@ def find(
     index = names.current()
     if subject is None:
         return list(_select(index.db, None, predicate))
-    own = subject_key(names, subject)
-    keys = list(dict.fromkeys(_covering(names, own))) if inherited else [own]
+    schemes = names.schemes
+    covering = _covering(subject, schemes) if inherited else [subject_key(subject, schemes)]
+    keys = list(dict.fromkeys(covering))
     return [each for key in keys for each in _select(index.db, key, predicate)]
 
 
@@ -102,12 +108,13 @@ def with_value(names: Names, predicate: str, value: Any) -> list[Assertion]:
     return [Assertion(r[0], r[1], json.loads(r[2]), r[3], r[4], r[5]) for r in rows.fetchall()]
 
 
-def _covering(names: Names, own: str) -> Iterator[str]:
+def _covering(subject: str, schemes: Mapping[str, Scheme] = SCHEMES) -> Iterator[str]:
     """Yield the subjects that cover one, the most general first."""
+    own = subject_key(subject, schemes)
     if own.endswith("/"):
         series, pdi = own.removeprefix("pdi://").rstrip("/"), None
     else:
-        pdi = names.read(own)
+        pdi = parse_pdi(own, Profile.READ, schemes)
         series = pdi.series
     parts = series.split(".")
     for count in range(len(parts) - 2, -1, -1):

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr, unescape
+from xml.sax.saxutils import unescape
 
 from muniment.errors import FormatError
 from muniment.objects import read_object
+from muniment.objects.escaping import escape, quoteattr
 from muniment.tape.records import STORE
 
 __all__ = ["Entry", "entry_of", "entry_xml", "parse_entry"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from muniment.errors import StoreError
+from muniment.identifiers import parse_many
 from muniment.objects import DOCUMENTS, Datastream, DigitalObject
 from muniment.repository.arcs import ArcBatch
 from muniment.repository.catalogue import Found
@@ -170,11 +171,12 @@ class Session:
         except BaseException:
             self._undo()
             raise
+        names = parse_many(draft.pdi for draft in group.drafts)
         bind(
             self.store,
             [
-                bound(draft.pdi, draft.streams, found.identifier, found.sha256, found.length)
-                for found, draft in zip(added, group.drafts, strict=True)
+                bound(pdi, draft.streams, found.identifier, found.sha256, found.length)
+                for pdi, found, draft in zip(names, added, group.drafts, strict=True)
             ],
         )
         self.acknowledged += [
