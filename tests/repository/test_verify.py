@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from muniment.errors import UsageError
 from muniment.objects import datastream_url
@@ -146,11 +148,28 @@ def test_the_rate_is_kept(filled: Store) -> None:
     assert report.bytes / (time.monotonic() - started) < 260_000
 
 
-@pytest.mark.parametrize("document", ["didl", "mets"])
+def key_of_curve(path: Path, curve: ec.EllipticCurve) -> Path:
+    """Write a private key, in whose place a certificate is made by us."""
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    private = ec.generate_private_key(curve)
+    path.write_bytes(private.private_bytes(serialization.Encoding.PEM, *form))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("document", "curve"),
+    [
+        ("didl", None),
+        ("mets", None),
+        ("didl", ec.SECP256R1()),
+        ("mets", ec.SECP384R1()),
+        ("didl", ec.SECP521R1()),
+    ],
+)
 def test_signatures_hold_for_us_and_for_xmlsec1(
-    store: Store, key: Path, document: str, tmp_path: Path
+    store: Store, key: Path, document: str, curve: ec.EllipticCurve | None, tmp_path: Path
 ) -> None:
-    signer = Signer(key)
+    signer = Signer(key_of_curve(tmp_path / "key.pem", curve) if curve else key)
     with Session(store, signer=signer, document=document) as session:
         session.add([Source("a.txt", b"signed data", "text/plain")], contents=["urn:signed"])
     trust(store, signer)
@@ -196,6 +215,11 @@ def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
     for name in ("x", "gone"):
         with pytest.raises(UsageError):
             Signer(tmp_path / name)
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    other = ed25519.Ed25519PrivateKey.generate()  # neither signxml nor xmlsec1 can
+    (tmp_path / "ed").write_bytes(other.private_bytes(serialization.Encoding.PEM, *form))
+    with pytest.raises(UsageError, match="neither an RSA key nor one of the curves"):
+        Signer(tmp_path / "ed")
 
 
 def test_the_key_of_the_store_is_for_its_owner_alone(filled: Store) -> None:

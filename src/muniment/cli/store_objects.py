@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ __all__ = ["add", "byte_count", "get", "query", "show"]
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)B?", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_GROUP = 512  # objects that are looked up together
 _RANGE = re.compile(r"(\d+)-(\d*)|-(\d+)")
 
 
@@ -71,16 +73,17 @@ def add(
     from muniment.repository.signatures import Signer
     from muniment.repository.verify import trust
 
-    shown: list[Added] = []
+    shown = _Shown(as_json)
     with Store(store) as opened:
         signer = Signer(key) if key else None
         if signer:
             trust(opened, signer)
         with Session(opened, series=series, document=document, signer=signer) as session:
-            for submission in _submissions(paths, content_id, each, folders, listing):
-                known = _unchanged(opened, submission)
+            for submission, known in _with_known(
+                opened, _submissions(paths, content_id, each, folders, listing)
+            ):
                 if known is not None:
-                    shown.append(known)
+                    shown.add([known])
                 else:
                     session.add(
                         submission.sources,
@@ -88,42 +91,71 @@ def add(
                         metadata=submission.metadata,
                         facts=submission.facts,
                     )
-                _acknowledge(session, shown, as_json)
-        _acknowledge(session, shown, as_json)
-    _print_end(store, shown, as_json)
+                shown.acknowledge(session)
+        shown.acknowledge(session)
+    shown.end(store)
 
 
-def _acknowledge(session: Session, shown: list[Added], as_json: bool) -> None:
-    """Print what has become safe."""
-    fresh, session.acknowledged = session.acknowledged, []
-    shown += fresh
-    for added in [] if as_json else fresh:
-        click.echo(safe(f"{added.pdi}  {added.package}  {size(added.size)}"))
+def _with_known(
+    opened: Store, submissions: Iterator[Submission]
+) -> Iterator[tuple[Submission, Added | None]]:
+    """Yield each object with what the store has of it already, if it has not changed."""
+    from muniment.repository.naming import is_pdi
+
+    while group := list(islice(submissions, _GROUP)):
+        names = [name for submission in group for name in submission.contents]
+        named = opened.catalogue.which_named(names) | set(filter(is_pdi, names))
+        for submission in group:
+            known = named.intersection(submission.contents) if named else ()
+            yield submission, _unchanged(opened, submission) if known else None
 
 
-def _print_end(store: Path, shown: list[Added], as_json: bool) -> None:
-    if as_json:
-        from muniment.cli.report import print_json
+class _Shown:
+    """Prints what has become safe; only JSON has to wait for the end."""
 
-        objects = [
-            {
-                "package": added.package,
-                "pdi": added.pdi,
-                "content_ids": list(added.contents),
-                "datastreams": added.streams,
-                "bytes": added.size,
-                "new": added.new,
-            }
-            for added in shown
-        ]
-        print_json({"store": str(store), "objects": objects})
-        return
-    for added in shown:
-        if not added.new:
-            click.echo(safe(f"{added.pdi}  {added.package}  unchanged"))
-    new = sum(added.new for added in shown)
-    total = size(sum(added.size for added in shown if added.new))
-    click.echo(f"{safe(str(store))}: {count(new, 'object')} added, {total}", err=True)
+    def __init__(self, as_json: bool) -> None:
+        self._objects: list[dict[str, Any]] | None = [] if as_json else None
+        self._count = self._size = 0
+
+    def acknowledge(self, session: Session) -> None:
+        """Take what the session has acknowledged since the last time."""
+        if session.acknowledged:
+            fresh, session.acknowledged = session.acknowledged, []
+            self.add(fresh)
+
+    def add(self, objects: Sequence[Added]) -> None:
+        """Show objects, new or known."""
+        self._count += sum(added.new for added in objects)
+        self._size += sum(added.size for added in objects if added.new)
+        if self._objects is not None:
+            self._objects += map(_added_json, objects)
+            return
+        click.echo("\n".join(safe(_added_line(added)) for added in objects))
+
+    def end(self, store: Path) -> None:
+        """Print the sum."""
+        if self._objects is not None:
+            from muniment.cli.report import print_json
+
+            print_json({"store": str(store), "objects": self._objects})
+            return
+        added, total = count(self._count, "object"), size(self._size)
+        click.echo(f"{safe(str(store))}: {added} added, {total}", err=True)
+
+
+def _added_line(added: Added) -> str:
+    return f"{added.pdi}  {added.package}  {size(added.size) if added.new else 'unchanged'}"
+
+
+def _added_json(added: Added) -> dict[str, Any]:
+    return {
+        "package": added.package,
+        "pdi": added.pdi,
+        "content_ids": list(added.contents),
+        "datastreams": added.streams,
+        "bytes": added.size,
+        "new": added.new,
+    }
 
 
 def _submissions(
@@ -141,7 +173,7 @@ def _submissions(
     for line in listing or ():
         path, _, name = line.rstrip("\n").partition("\t")
         if path:
-            yield replace(submit_file(Path(path)), contents=(name,) if name else ())
+            yield submit_file(Path(path), contents=(name,) if name else ())
 
 
 def _unchanged(opened: Store, submission: Submission) -> Added | None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -70,22 +72,30 @@ def _settle(
     index: Index, bindings: Sequence[NewBinding], new_version: bool
 ) -> list[tuple[NewBinding, str | None]]:
     """Give each binding its version, and the location it is known at if it exists already."""
-    known = _known(index, bindings)
+    keys = [_index_key(new.pdi) for new in bindings]
+    known = _known(index, keys)
     minted = _Minted(index)
     settled = []
-    for new in bindings:
+    for new, key in zip(bindings, keys, strict=True):
         pdi = new.pdi
-        key = (pdi.series, day_number(pdi), index_id(pdi.unique_id))
         there = known.setdefault(key, {})
         if not there and not minted(*key):
             raise NameRefused(f"{pdi.generic} was never minted here", 404)
         version = pdi.version if isinstance(pdi.version, int) else None
         chosen = _version(there, new, version, new_version)
-        qualified = NewBinding(pdi._replace(version=chosen), new.digest, new.length, new.location)
+        if chosen != pdi.version:
+            new = replace(new, pdi=pdi._replace(version=chosen))
         place = (chosen, str(pdi.format))
-        settled.append((qualified, there[place][1] if place in there else None))
+        settled.append((new, there[place][1] if place in there else None))
         there.setdefault(place, (new.digest, new.location))
     return settled
+
+
+Key = tuple[str, int, str | int]  # series, day and id as the index keeps them
+
+
+def _index_key(pdi: Pdi) -> Key:
+    return pdi.series, _day(pdi.year, pdi.month, pdi.day), index_id(pdi.unique_id)
 
 
 Known = dict[tuple[int, str], tuple[bytes, str]]  # version and format: digest and location
@@ -116,13 +126,15 @@ def _version(there: Known, new: NewBinding, wanted: int | None, new_version: boo
     return highest if latest[0] == new.digest else highest + 1
 
 
-def _known(index: Index, bindings: Sequence[NewBinding]) -> dict[tuple[str, int, str | int], Known]:
+def _known(index: Index, keys: Sequence[Key]) -> dict[Key, Known]:
     """Return what is bound to the names already, asked for all of them at once."""
-    keys = {(new.pdi.series, day_number(new.pdi), index_id(new.pdi.unique_id)) for new in bindings}
-    found: dict[tuple[str, int, str | int], Known] = {}
-    for (series, day), group in groupby(sorted(keys, key=str), key=lambda key: key[:2]):
+    found: dict[Key, Known] = {}
+    wanted: dict[tuple[str, int], list[str | int]] = {}
+    for series, day, id_ in keys:
+        wanted.setdefault((series, day), []).append(id_)
+    for (series, day), listed in wanted.items():
         number = index.series(series)
-        ids = json.dumps([key[2] for key in group])
+        ids = json.dumps(listed)
         # Each id is looked up by the primary key: a scan of the table would not end.
         rows = index.db.execute(
             "SELECT b.id, b.version, b.format, b.digest, b.location "
@@ -179,7 +191,12 @@ def _records(fresh: Iterable[NewBinding], by: str) -> Iterable[dict[str, Any]]:
 
 def day_number(pdi: Pdi) -> int:
     """Return the day of a name as the index keeps it: YYYYMMDD."""
-    return int(pdi.year) * 10_000 + int(pdi.month) * 100 + int(pdi.day)
+    return _day(pdi.year, pdi.month, pdi.day)
+
+
+@lru_cache(maxsize=1 << 14)
+def _day(year: str, month: str, day: str) -> int:
+    return int(year + month + day)
 
 
 def _key(pdi: Pdi) -> dict[str, Any]:

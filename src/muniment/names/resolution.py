@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -124,25 +123,30 @@ def _reason(tombstones: list[_Tombstone], pdi: Pdi) -> dict[str, Any] | None:
 # Many at a time
 
 
-@lru_cache(maxsize=1 << 14)
-def _day(year: str, month: str, day: str) -> int:
-    return int(year + month + day)
+_TOGETHER = 1000  # names that are looked up by one question
+_LOOK_UP = (
+    "SELECT j.key, b.digest, b.length, b.location, b.at FROM json_each(?) j CROSS JOIN binding b "
+    "ON b.series=? AND b.day=? AND b.id=j.value AND b.version=? AND b.format=?"
+)
 
 
 def look_up(names: Names, pdis: Iterable[Pdi]) -> Iterator[Binding | None]:
     """Yield the binding of each fully qualified name, or None."""
-    index = names.current()
-    series, execute, new = index.series, index.db.execute, tuple.__new__
-    sql = (
-        "SELECT digest, length, location, at FROM binding "
-        "WHERE series=? AND day=? AND id=? AND version=? AND format=?"
-    )
-    for pdi in pdis:
-        uid = pdi.unique_id
-        key = int(uid) if uid.isdigit() and uid[0] != "0" and len(uid) < 19 else uid
-        values = series(pdi.series), _day(*pdi[1:4]), key, pdi.version, pdi.format
-        row = execute(sql, values).fetchone()
-        yield None if row is None else Binding(new(Pdi, pdi), *row)
+    index, stream = names.current(), iter(pdis)
+    while chunk := list(islice(stream, _TOGETHER)):
+        kinds: dict[tuple[Any, ...], list[int]] = {}
+        for place, pdi in enumerate(chunk):
+            kinds.setdefault((*pdi[:4], *pdi[5:7]), []).append(place)
+        found: list[Binding | None] = [None] * len(chunk)
+        for places in kinds.values():
+            first = chunk[places[0]]
+            ids = json.dumps([index_id(chunk[place].unique_id) for place in places])
+            series, day = index.series(first.series), day_number(first)
+            values = ids, series, day, first.version, first.format
+            for key, *row in index.db.execute(_LOOK_UP, values):
+                place = places[key]
+                found[place] = Binding(chunk[place].document, *row)
+        yield from found
 
 
 # Patterns

@@ -6,11 +6,10 @@ stand in the outermost Item, those of datastreams in their Components.
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape, quoteattr
-
 from lxml import etree
 
 from muniment.errors import FormatError
+from muniment.objects.escaping import escape, quoteattr
 from muniment.objects.model import Datastream, DigitalObject, datastream_url, referenced
 
 __all__ = ["DIDL", "didl_document", "didl_statement", "read_didl"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from xml.sax.saxutils import escape, quoteattr
 
 from muniment.errors import FormatError
 from muniment.objects.didl import DC, OAI_DC, PREMIS, dublin_core, parse, premis_object
+from muniment.objects.escaping import escape, quoteattr
 from muniment.objects.model import Datastream, DigitalObject, datastream_url, referenced
 
 __all__ = ["METS", "mets_document", "read_mets"]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import parse_qs, quote, urlsplit
 
 __all__ = ["Datastream", "DigitalObject", "datastream_url", "referenced"]
+
+
+_PLAIN = re.compile("[0-9a-f-]+(?:urn:uuid:[0-9a-f-]+)?").fullmatch  # as our own names are
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,9 @@ def datastream_url(base: str, arc: str, identifier: str) -> str:
     'http://localhost/openurl/1?url_ver=Z39.88-2004&rft_id=urn:uuid:2'
     """
     name = arc.removeprefix("urn:uuid:")
-    resolver = f"{base}/openurl/{quote(name, safe='')}"
-    return f"{resolver}?url_ver=Z39.88-2004&rft_id={quote(identifier, safe=':/')}"
+    if not _PLAIN(name + identifier):
+        name, identifier = quote(name, safe=""), quote(identifier, safe=":/")
+    return f"{base}/openurl/{name}?url_ver=Z39.88-2004&rft_id={identifier}"
 
 
 def referenced(url: str) -> tuple[str, str]:

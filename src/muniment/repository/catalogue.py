@@ -236,6 +236,13 @@ class Catalogue:
         """Whether anything carries a name."""
         return self._one("SELECT 1 FROM name WHERE name = ? LIMIT 1", (name,)) is not None
 
+    def which_named(self, names: Iterable[str]) -> set[str]:
+        """Return those of many names that anything carries."""
+        question = "SELECT j.value FROM json_each(?) j WHERE EXISTS (SELECT 1 FROM name n "
+        listed = json.dumps(list(names))
+        rows = self._db.execute(f"{question} WHERE n.name = j.value)", (listed,))
+        return {name for (name,) in rows}
+
     def records(
         self, since: str = "", until: str = "9999", kind: str = "", file: int = -1,
         after: tuple[str, int, int] = ("", -1, -1), limit: int = -1,

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr, unescape
+from xml.sax.saxutils import unescape
 
 from lxml import etree
 
 from muniment.errors import FormatError
 from muniment.objects import read_object
 from muniment.objects.didl import parse
+from muniment.objects.escaping import escape, quoteattr
 from muniment.tape.records import STORE
 
 __all__ = ["Entry", "entry_of", "entry_xml", "parse_entry"]
@@ -49,16 +50,12 @@ def entry_xml(entry: Entry) -> bytes:
     pdi = f" pdi={quoteattr(entry.pdi)}" if entry.pdi else ""
     names = "".join(f"<mu:content>{escape(name)}</mu:content>" for name in entry.contents)
     streams = "".join(f"<mu:stream>{escape(name)}</mu:stream>" for name in entry.streams)
-    form = f" form={_quoted(entry.form)}" if entry.form else ""
+    form = f" form={quoteattr(entry.form)}" if entry.form else ""
     parts = "".join(f"<mu:collection>{escape(n)}</mu:collection>" for n in entry.collections)
     return (
         f'<mu:entry xmlns:mu="{STORE}" kind="{entry.kind}" sha256="{entry.sha256}"{pdi} '
         f'size="{entry.size}"{form}>{names}{streams}{parts}</mu:entry>'
     ).encode()
-
-
-def _quoted(text: str) -> str:
-    return '"' + escape(text, {'"': "&quot;"}) + '"'
 
 
 def parse_entry(admin: bytes) -> Entry | None:

@@ -72,7 +72,9 @@ def submissions(
             yield submit_folder(path)
 
 
-def submit_file(path: Path, folders: Sequence[Path] = ()) -> Submission:
+def submit_file(
+    path: Path, folders: Sequence[Path] = (), contents: tuple[str, ...] = ()
+) -> Submission:
     """Return a file as an object, a SIARD archive together with its folders of large objects."""
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
@@ -93,7 +95,7 @@ def submit_file(path: Path, folders: Sequence[Path] = ()) -> Submission:
             raise UsageError(f"there is no folder {folder}")
         # A place that mapping.txt names holds what belongs beside the archive.
         sources += _sources(folder, folder if folder.resolve() in mapped else folder.parent)
-    return Submission(tuple(sources), tuple(metadata), tuple(facts))
+    return Submission(tuple(sources), tuple(metadata), tuple(facts), contents)
 
 
 def submit_folder(folder: Path) -> Submission:

@@ -19,7 +19,7 @@ from lxml import etree
 
 from muniment.errors import MunimentError, NotFound, StoreError
 from muniment.files import new_file
-from muniment.identifiers import parse_pdi
+from muniment.identifiers import Pdi, parse_pdi
 from muniment.identifiers.formats import token_for
 from muniment.names import Names, NewBinding
 from muniment.objects import Datastream, didl_statement
@@ -66,11 +66,12 @@ def assign(store: Store, series: str, drafts: Sequence[Draft]) -> None:
     latest: dict[str, str] = {}
     fresh: dict[str, list[Draft]] = defaultdict(list)
     counts = Counter(name for draft in drafts for name in draft.contents)
+    named = store.catalogue.which_named(counts)
     for draft in drafts:
         if draft.settle is not None:
             draft.pdi = draft.settle(store)
             continue
-        known = _known(store, draft, latest)
+        known = _known(store, draft, latest, named)
         if known:
             draft.pdi = _next_version(store, known, media_type(draft.streams))
         else:
@@ -94,12 +95,13 @@ def unused(store: Store, series: str, count: int, kind: str) -> list[str]:
     """Mint names that nothing has, not even what was imported from a store of the same series."""
     names: list[str] = []
     while len(names) < count:
-        minted = store.names.mint(series, count - len(names), kind).texts()
-        names += [name for name in minted if not store.catalogue.is_named(name.rsplit(".", 2)[0])]
+        minted = list(store.names.mint(series, count - len(names), kind).texts())
+        taken = store.catalogue.which_named(name.rsplit(".", 2)[0] for name in minted)
+        names += [name for name in minted if name.rsplit(".", 2)[0] not in taken]
     return names
 
 
-def _known(store: Store, draft: Draft, latest: dict[str, str]) -> str:
+def _known(store: Store, draft: Draft, latest: dict[str, str], named: set[str]) -> str:
     """Return the latest PDI of a draft's content; a PDI among its names must be known."""
     for name in draft.contents:
         if name in latest:
@@ -112,7 +114,7 @@ def _known(store: Store, draft: Draft, latest: dict[str, str]) -> str:
             pdi = latest.get(str(parse_pdi(name).generic), versions[-1].pdi)
             latest[str(parse_pdi(name).generic)] = _raised(pdi)
             return pdi
-        if not store.catalogue.is_named(name):
+        if name not in named:
             continue
         found = [each for each in store.catalogue.named(name, "content") if each.pdi]
         if found:
@@ -139,10 +141,9 @@ def _next_version(store: Store, pdi: str, media: str) -> str:
 
 
 def bound(
-    pdi: str, streams: Sequence[Datastream], package: str, sha256: str, length: int
+    parsed: Pdi, streams: Sequence[Datastream], package: str, sha256: str, length: int
 ) -> NewBinding:
     """Return what a PDI is bound to: the file that it names, or the package's document."""
-    parsed = parse_pdi(pdi)
     if (only := _only(streams)) is not None:
         return NewBinding(parsed, bytes.fromhex(only.sha256), only.size, only.identifier)
     return NewBinding(parsed, bytes.fromhex(sha256), length, package)
@@ -231,9 +232,7 @@ def _catch_up(store: Store, folder: Path) -> None:
             pdi = parse_pdi(found.pdi)
             if names.resolve(pdi).binding is None:
                 thing = store.object(found)
-                binding = bound(
-                    found.pdi, thing.streams, found.identifier, found.sha256, found.length
-                )
+                binding = bound(pdi, thing.streams, found.identifier, found.sha256, found.length)
                 missing[f"{pdi.year}-{pdi.month}-{pdi.day}", pdi.series].append(binding)
     for (day, series), bindings in sorted(missing.items()):
         _mint_again(folder, day, series, bindings)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from muniment.arc import ArcRecord, build_index, read_arc_file
 from muniment.errors import FormatError, StoreError
+from muniment.identifiers import parse_pdi
 from muniment.repository.catalogue import Found, Stream
 from muniment.repository.entries import Entry, parse_entry
 from muniment.repository.naming import bind, bound
@@ -167,9 +168,8 @@ class _Tape:
         for found, entry in self._rows:
             if entry.pdi:
                 streams = store.object(found).streams
-                bindings.append(
-                    bound(entry.pdi, streams, found.identifier, found.sha256, found.length)
-                )
+                pdi = parse_pdi(entry.pdi)
+                bindings.append(bound(pdi, streams, found.identifier, found.sha256, found.length))
         bind(store, bindings)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from muniment.errors import StoreError
+from muniment.identifiers import parse_many
 from muniment.objects import DOCUMENTS, Datastream, DigitalObject
 from muniment.repository.arcs import ArcBatch
 from muniment.repository.catalogue import Found
@@ -187,11 +188,12 @@ class Session:
         ]
 
     def _bind(self, added: Sequence[Found], drafts: Sequence[_Draft]) -> None:
+        names = parse_many(draft.pdi for draft in drafts)
         bind(
             self.store,
             [
-                bound(draft.pdi, draft.streams, found.identifier, found.sha256, found.length)
-                for found, draft in zip(added, drafts, strict=True)
+                bound(pdi, draft.streams, found.identifier, found.sha256, found.length)
+                for pdi, found, draft in zip(names, added, drafts, strict=True)
             ],
         )
 

@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from muniment.arc.formats import format_of
@@ -74,12 +75,17 @@ class Settings:
 
 def now() -> str:
     """The present in UTC, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _spelled(int(time.time()))
+
+
+@lru_cache(maxsize=2)
+def _spelled(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def new_uuid() -> str:
     """Return a UUID of version 7: unique, and sorted by time, which keeps indexes compact."""
-    number = time.time_ns() // 1_000_000 << 80 | int.from_bytes(os.urandom(10), "big")
-    number = number & ~(0xF << 76) & ~(0x3 << 62) | 7 << 76 | 2 << 62
-    text = f"{number:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    since, chance = time.time_ns() // 1_000_000, os.urandom(10).hex()
+    head = f"{since >> 16:08x}-{since & 0xFFFF:04x}-7{chance[1:4]}"
+    variant = "89ab"[int(chance[0], 16) & 3]
+    return f"{head}-{variant}{chance[4:7]}-{chance[7:19]}"

@@ -17,10 +17,14 @@ from xml.sax.saxutils import quoteattr
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import (
+    decode_dss_signature,
+    encode_dss_signature,
+)
 from cryptography.x509.oid import NameOID
 from lxml import etree
-from signxml import SignatureConfiguration, XMLSigner, XMLVerifier, methods
+from signxml import SignatureConfiguration, SignatureMethod, XMLSigner, XMLVerifier, methods
 from signxml.exceptions import InvalidInput, SignXMLException
 
 from muniment.errors import UsageError
@@ -42,12 +46,17 @@ DSIG = "http://www.w3.org/2000/09/xmldsig#"
 _C14N = "http://www.w3.org/2001/10/xml-exc-c14n#"
 _SHA256 = "http://www.w3.org/2001/04/xmlenc#sha256"
 _RSA = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256"
+_ECDSA = "http://www.w3.org/2001/04/xmldsig-more#ecdsa-sha256"
+_CURVES = ("secp256r1", "secp384r1", "secp521r1")  # P-256, P-384, P-521
 PLACEHOLDER = f'<ds:Signature xmlns:ds="{DSIG}" Id="placeholder"></ds:Signature>'
 _YEARS = 100
 
 
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+
 class Signer:
-    """A private RSA key and its certificate."""
+    """A private key, RSA or of an elliptic curve, and its certificate."""
 
     def __init__(self, key_file: Path) -> None:
         pem = _read(key_file)
@@ -55,10 +64,9 @@ class Signer:
             key = serialization.load_pem_private_key(pem, None)
         except (ValueError, TypeError) as error:
             raise UsageError(f"{key_file} holds no readable private key: {error}") from None
-        if not isinstance(key, rsa.RSAPrivateKey):
-            raise UsageError(f"{key_file} is not an RSA key, which signatures here are made with")
-        self._key = key
-        self.certificate = _certificate(pem, key)
+        self._method = _method(key, key_file)
+        self._key: PrivateKey = key  # type: ignore[assignment]  # no other kind has a method
+        self.certificate = _certificate(pem, self._key)
         der = self.certificate.public_bytes(serialization.Encoding.DER)
         self._der = base64.b64encode(der).decode()
 
@@ -79,10 +87,10 @@ class Signer:
         signed_info = (
             f'<ds:SignedInfo xmlns:ds="{DSIG}">'
             f'<ds:CanonicalizationMethod Algorithm="{_C14N}"></ds:CanonicalizationMethod>'
-            f'<ds:SignatureMethod Algorithm="{_RSA}"></ds:SignatureMethod>{references}'
+            f'<ds:SignatureMethod Algorithm="{self._method}"></ds:SignatureMethod>{references}'
             "</ds:SignedInfo>"
         )
-        value = self._key.sign(_canonical(signed_info), padding.PKCS1v15(), hashes.SHA256())
+        value = _sign(self._key, _canonical(signed_info))
         inner = signed_info.replace(f' xmlns:ds="{DSIG}"', "", 1)
         signature = (
             f'<ds:Signature xmlns:ds="{DSIG}" Id="datastreams">{inner}'
@@ -95,7 +103,11 @@ class Signer:
     def enveloped(self, document: bytes) -> bytes:
         """Return a document with its signature, where the placeholder stood or at its end."""
         root = etree.fromstring(document)
-        signer = XMLSigner(method=methods.enveloped, c14n_algorithm=_C14N)
+        signer = XMLSigner(
+            method=methods.enveloped,
+            signature_algorithm=SignatureMethod(self._method),
+            c14n_algorithm=_C14N,
+        )
         signed = signer.sign(root, key=self._key, cert=[self.certificate])
         return bytes(etree.tostring(signed, encoding="utf-8"))
 
@@ -156,12 +168,38 @@ def _check_one(
     return problems
 
 
+def _method(key: object, key_file: Path) -> str:
+    """Return the algorithm of XML Signature for a key, SHA-256 with each."""
+    if isinstance(key, rsa.RSAPrivateKey):
+        return _RSA
+    if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name in _CURVES:
+        return _ECDSA
+    raise UsageError(
+        f"{key_file} is neither an RSA key nor one of the curves {', '.join(_CURVES)}, which "
+        "signatures here are made with"
+    )
+
+
+def _sign(key: PrivateKey, data: bytes) -> bytes:
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+    # XML Signature has the two numbers one behind the other, not as ASN.1.
+    numbers = decode_dss_signature(key.sign(data, ec.ECDSA(hashes.SHA256())))
+    width = (key.curve.key_size + 7) // 8
+    return b"".join(number.to_bytes(width, "big") for number in numbers)
+
+
 def _signed(certificate: x509.Certificate, value: bytes, data: bytes) -> bool:
     key = certificate.public_key()
-    if not isinstance(key, rsa.RSAPublicKey):
-        return False
     try:
-        key.verify(value, data, padding.PKCS1v15(), hashes.SHA256())
+        if isinstance(key, rsa.RSAPublicKey):
+            key.verify(value, data, padding.PKCS1v15(), hashes.SHA256())
+        elif isinstance(key, ec.EllipticCurvePublicKey):
+            half = len(value) // 2
+            numbers = (int.from_bytes(part, "big") for part in (value[:half], value[half:]))
+            key.verify(encode_dss_signature(*numbers), data, ec.ECDSA(hashes.SHA256()))
+        else:
+            return False
     except InvalidSignature:
         return False
     return True
@@ -199,7 +237,7 @@ def trusted(folder: Path) -> list[x509.Certificate]:
     ]
 
 
-def _certificate(pem: bytes, key: rsa.RSAPrivateKey) -> x509.Certificate:
+def _certificate(pem: bytes, key: PrivateKey) -> x509.Certificate:
     """Return the certificate in the key's file, or one signed by the key itself."""
     if b"-----BEGIN CERTIFICATE-----" not in pem:
         return _self_signed(key)
@@ -209,7 +247,7 @@ def _certificate(pem: bytes, key: rsa.RSAPrivateKey) -> x509.Certificate:
     return certificate
 
 
-def _self_signed(key: rsa.RSAPrivateKey) -> x509.Certificate:
+def _self_signed(key: PrivateKey) -> x509.Certificate:
     """Return the same certificate for the same key, every time."""
     public = key.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo

@@ -81,9 +81,8 @@ def _of_catalogue(store: Store, pdi: Pdi) -> list[Binding]:
     bindings = []
     for found in store.versions(str(pdi.generic)):
         if found.pdi and found.kind == "object":
-            new = bound(
-                found.pdi, store.object(found).streams, found.identifier, found.sha256, found.length
-            )
+            streams, named = store.object(found).streams, parse_pdi(found.pdi)
+            new = bound(named, streams, found.identifier, found.sha256, found.length)
             bindings.append(Binding(new.pdi, new.digest, new.length, new.location, found.date))
     return bindings
 
