@@ -9,7 +9,7 @@ from typing import Any
 
 from muniment.citations import cite_part
 from muniment.errors import NotFound
-from muniment.identifiers import Pdi, Profile, parse_pdi
+from muniment.identifiers import Pdi, Profile
 from muniment.names.assertions import subject_key
 from muniment.registry import Registry
 from muniment.registry.export import registry_json
@@ -155,9 +155,9 @@ def get_quotation(store: Store, call: Call) -> Any:
 def get_assertions(store: Store, call: Call) -> Any:
     """What was said about a name."""
     subject = call.values["subject"]
-    key = subject_key(subject)
+    key = subject_key(subject, store.names.read)
     if not key.endswith("/"):
-        decision = access_of(store.names).of_subject(str(parse_pdi(key).document))
+        decision = access_of(store.names).of_subject(str(store.names.read(key).document))
         refuse_unreadable(call.reader, decision, subject)
     found = store.names.assertions(
         subject, call.values.get("predicate"), call.values.get("inherited", False)
