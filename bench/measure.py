@@ -16,7 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-__all__ = ["Command", "Failed", "Timing", "best_of", "muniment", "rounds", "run", "shell"]
+__all__ = [
+    "Command",
+    "Failed",
+    "Timing",
+    "best_of",
+    "memory_of",
+    "muniment",
+    "rounds",
+    "run",
+    "shell",
+]
 
 _INTERVAL = 0.1  # seconds between two looks at the memory
 _PROC = Path("/proc")
@@ -145,6 +155,11 @@ def _watched(root: int) -> Iterator[_Memory]:
 def _watch(root: int, memory: _Memory) -> None:
     while not memory.done.wait(_INTERVAL):
         memory.peak = max(memory.peak, sum(map(_proportional_size, _tree(root))))
+
+
+def memory_of(process: int) -> int:
+    """Return the memory of a process and all its descendants at this moment."""
+    return sum(map(_proportional_size, _tree(process)))
 
 
 def _tree(root: int) -> Iterable[int]:

@@ -22,6 +22,7 @@ import postgresql
 from data import Shop, make_shop
 from measure import Command, Failed, Timing, muniment, rounds, run, shell
 from report import Result
+from serving import SERVING_STEPS
 from store_steps import STORE_STEPS
 
 __all__ = ["STEPS", "Bench", "run_steps"]
@@ -329,6 +330,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "names": _names,
     "opening": _opening,
     **STORE_STEPS,
+    **SERVING_STEPS,
 }
 
 

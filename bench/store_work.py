@@ -86,7 +86,16 @@ def get(store: str, records: str, count: str) -> None:
         print((time.perf_counter() - started) / len(chosen) * 1e6)
 
 
-_WORK: dict[str, Callable[..., None]] = {"index": index, "prove": prove, "get": get}
+def names(store: str) -> None:
+    """Print the package and the PDI of every object."""
+    with Store(Path(store)) as opened:
+        for found in opened.catalogue.records(kind="object"):
+            print(found.identifier, found.pdi, sep="\t")
+
+
+_WORK: dict[str, Callable[..., None]] = {
+    "index": index, "prove": prove, "get": get, "names": names,
+}  # fmt: skip
 
 if __name__ == "__main__":
     _WORK[sys.argv[1]](*sys.argv[2:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -125,3 +126,27 @@ def test_the_steps_of_the_store_run(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "objects/s" in done.stdout
     assert "MB/s" in done.stdout
+
+
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("wrk", "nginx", "curl"))), reason="the load generators are missing"
+)
+def test_the_steps_of_the_server_run(tmp_path: Path) -> None:
+    steps = ["--only", "serve", "--only", "serve-large"]
+    command = [sys.executable, str(BENCH / "run.py"), "--rows", "500", "--runs", "1"]
+    done = subprocess.run(
+        [*command, *steps, "--data", str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nginx" in done.stdout
+    assert "records/s" in done.stdout
+
+
+def test_the_report_of_wrk_is_read(load: Load) -> None:
+    text = (
+        "  Latency Distribution\n     50%    1.20ms\n     99%  930.00us\n"
+        "  Socket errors: connect 1, read 2, write 0, timeout 0\n"
+        "  Non-2xx or 3xx responses: 3\nRequests/sec:   1234.50\n"
+    )
+    found = load("serving")._parse_wrk(text)
+    assert (found.rate, found.slowest, found.errors) == (1234.5, 0.93, 6)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from muniment.errors import NotFound, UsageError
+from muniment.identifiers import Pdi
+from muniment.names.assertions import covering, covering_pdi, subject_key
 from muniment.repository import Store, keep_names
 from muniment.repository.access import Access, access_of, set_access, subjects_of
 
@@ -103,3 +107,20 @@ def test_readable() -> None:
     decision = Access({}).of_subject("*")
     assert decision.readable()
     assert decision.readable(staff=True)
+
+
+@settings(max_examples=200)
+@given(
+    series=st.sampled_from(["a.ch", "b.a.ch", "c.b.a.ch"]),
+    token=st.sampled_from(["text", "svg%2bxml", "image+png", None]),
+    version=st.integers(1, 3) | st.none(),
+    wild=st.booleans(),
+)
+def test_every_subject_that_covers_a_document_is_a_name_in_its_one_spelling(
+    series: str, token: str | None, version: int | None, wild: bool
+) -> None:
+    pdi = Pdi(series, "2001", "01", "*" if wild else "02", "7", token, version if token else None)
+    subjects = list(covering_pdi(pdi))
+    for subject in subjects:
+        assert subject_key(subject) == subject
+    assert list(dict.fromkeys([*subjects, str(pdi)])) == list(dict.fromkeys(covering(str(pdi))))

@@ -355,7 +355,8 @@ def test_everything_put_is_sealed_and_verified_in_the_end(tmp_path: Path) -> Non
     with Store.create(folder, series=SERIES) as store:
         _, key = create_token(store.names, "Many", ["store"], "me", None)
     headers = {"Authorization": f"Bearer {key}", **TEXT}
-    with serving(folder) as (base, _), httpx2.Client(base_url=base, headers=headers) as client:
+    one = serving(folder, "--workers", "1")
+    with one as (base, _), httpx2.Client(base_url=base, headers=headers) as client:
         names = [client.put(HOME, content=f"{n}".encode()).json()["pdi"] for n in range(30)]
     assert len(set(names)) == 30
     with Store(folder) as store:

@@ -83,6 +83,7 @@ def serve(
     allow_many_files()
     check_parser()
     desk = Desk(store, base_url)  # which repairs what a crash has left
+    desk.store().names.current()  # one process makes the index, if it is not there
     desk.close()
     name = urlsplit(desk.base).hostname or "localhost"
     most = byte_count(largest)

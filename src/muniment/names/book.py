@@ -77,7 +77,7 @@ class Names:
         """Close the files of this thread and those that all share."""
         if (index := getattr(self._local, "index", None)) is not None:
             index.close()
-            del self._local.index
+            del self._local.index, self._local.process
         self.queue.close()
         self.heads.close()
         self.journal.close()
@@ -95,8 +95,8 @@ class Names:
         """The index of this thread, not necessarily up to date."""
         local = self._local
         if getattr(local, "process", None) != os.getpid():
-            local.process = os.getpid()
             local.index = Index(self.folder / "names.index", apply)
+            local.process = os.getpid()
         found: Index = local.index
         return found
 

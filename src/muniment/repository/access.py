@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from muniment.errors import IdentifierError, NotFound, UsageError
 from muniment.identifiers import Pdi, parse_pdi
 from muniment.names import Names
-from muniment.names.assertions import covering, subject_key
+from muniment.names.assertions import covering, covering_pdi, subject_key
 from muniment.names.index import Index
 from muniment.repository.naming import is_pdi
 
@@ -72,7 +72,7 @@ class Access:
         if self.all_open:
             return _OPEN
         name = pdi if isinstance(pdi, Pdi) else parse_pdi(pdi)
-        return self.of_subject(str(name.document))
+        return self._last(covering_pdi(name))
 
     def of_subject(self, subject: str) -> Decision:
         """Return what holds for a PDI, interval, series, or ``*``."""
@@ -98,7 +98,7 @@ class Access:
 
 def _covering(pdi: str) -> list[str]:
     try:
-        return list(covering(pdi)) if pdi else []
+        return list(covering_pdi(parse_pdi(pdi))) if pdi else []
     except IdentifierError:  # on a tape of another maker
         return []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from muniment.citations import cite_part
 from muniment.errors import NotFound
-from muniment.identifiers import Pdi, Profile, parse_pdi
+from muniment.identifiers import Pdi, Profile
 from muniment.names.assertions import subject_key
 from muniment.registry import Registry
 from muniment.registry.export import registry_json
@@ -117,7 +117,8 @@ def get_access(store: Store, call: Call) -> Any:
 
 def get_resolution(store: Store, call: Call) -> Any:
     """What the book of names says of a PDI; of what may not be read, that it is there."""
-    pdi = parse_pdi(call.values["id"], Profile.QUERY if "*" in call.values["id"] else Profile.READ)
+    profile = Profile.QUERY if "*" in call.values["id"] else Profile.READ
+    pdi = store.names.read(call.values["id"], profile)
     found = store.names.resolve(pdi)
     facts = found.as_json()
     name = found.binding.pdi if found.binding is not None else pdi.document
@@ -133,7 +134,7 @@ def get_resolution(store: Store, call: Call) -> Any:
 
 def get_citation(store: Store, call: Call) -> Any:
     """A document or a part of one, cited in words."""
-    found = store.names.resolve(parse_pdi(call.values["id"], Profile.CITE))
+    found = store.names.resolve(store.names.read(call.values["id"], Profile.CITE))
     name = found.asked.document if found.binding is None else found.binding.pdi
     refuse_unreadable(call.reader, access_of(store.names).of_pdi(name), str(name))
     with tempfile.TemporaryDirectory(prefix="muniment-") as folder:
@@ -148,15 +149,15 @@ def _opened(store: Store, folder: Path, reader: Reader, pdi: Pdi) -> Path:
 
 def get_quotation(store: Store, call: Call) -> Any:
     """Whether a citing document really holds what it cites."""
-    return facts_of(check(store, parse_pdi(call.values["id"]), call.reader))
+    return facts_of(check(store, store.names.read(call.values["id"]), call.reader))
 
 
 def get_assertions(store: Store, call: Call) -> Any:
     """What was said about a name."""
     subject = call.values["subject"]
-    key = subject_key(subject)
+    key = subject_key(subject, store.names.read)
     if not key.endswith("/"):
-        decision = access_of(store.names).of_subject(str(parse_pdi(key).document))
+        decision = access_of(store.names).of_subject(str(store.names.read(key).document))
         refuse_unreadable(call.reader, decision, subject)
     found = store.names.assertions(
         subject, call.values.get("predicate"), call.values.get("inherited", False)

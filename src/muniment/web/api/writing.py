@@ -11,6 +11,7 @@ from muniment.registry import Entry, Registry
 from muniment.repository import Store
 from muniment.repository.access import access_of
 from muniment.repository.catalogue import Stream
+from muniment.repository.naming import unused
 from muniment.web.api.operations import Call, Handler
 from muniment.web.doors.answers import Refusal
 from muniment.web.doors.permission import refuse_unreadable
@@ -27,8 +28,7 @@ _OURS = {
 def mint(store: Store, call: Call) -> Any:
     """Give new names."""
     body, series = call.body, _series(store, call)
-    block = store.names.mint(series, body.get("count", 1), body.get("format", "text"))
-    return {"pdis": list(block.texts())}
+    return {"pdis": unused(store, series, body.get("count", 1), body.get("format", "text"))}
 
 
 def mint_name(store: Store, call: Call) -> Any:
@@ -78,14 +78,14 @@ def _digest(store: Store, stream: Stream) -> bytes:
 def add_assertion(store: Store, call: Call) -> Any:
     """Say something about a name."""
     body = call.body
-    key = subject_key(body["subject"])
+    key = subject_key(body["subject"], store.names.read)
     series = key.removeprefix("pdi://").partition("/")[0]
     token = call.need("describe", f"series:{series}")
     store.names.series(series)  # says that it is not here
     if body["predicate"] in _OURS:
         raise Refusal(422, f"{body['predicate']} is said by Muniment itself")
     if not key.endswith("/"):
-        decision = access_of(store.names).of_subject(str(parse_pdi(key).document))
+        decision = access_of(store.names).of_subject(str(store.names.read(key).document))
         refuse_unreadable(call.reader, decision, body["subject"])
     said = store.names.say(body["subject"], body["predicate"], body["value"], token.holder)
     return said.as_json()

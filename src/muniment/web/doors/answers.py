@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,6 +74,8 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(400, str(error))
         case HTTPException():
             return Refusal(error.status_code, str(error.detail), None, **_names(error.headers))
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            return Refusal(507, "the disk of the store is full")
         case MunimentError():
             return Refusal(503, str(error), Retry_After="60")  # the store, not the request
     return Refusal(500, "this could not be answered; the server's log says why")

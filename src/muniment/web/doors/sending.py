@@ -19,6 +19,7 @@ from muniment.web.doors.octets import ZERO_COPY
 __all__ = ["SendingProtocol"]
 
 _PIECE = 1 << 18
+_PARTS = 3  # headers, body, end
 _EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
 
@@ -33,12 +34,30 @@ class SendingProtocol(H11Protocol):
 
         async def with_files(scope: Any, receive: Any, send: Any) -> None:
             scope["extensions"] = _EXTENSIONS
+            cycle, head = self.cycle, None
 
             async def sending(message: Any) -> None:
+                nonlocal head
+                if message["type"] == "http.response.start" and head is None:
+                    head = message  # it goes out with what follows it
+                    return
                 if message["type"] == ZERO_COPY:
+                    if head:
+                        await send(head)
                     await self._send_file(message["file"], message["offset"], message["count"])
-                    message = {"type": "http.response.body"}
-                await send(message)
+                    await send({"type": "http.response.body"})
+                elif head:
+                    whole: Any = _Together(self.transport)
+                    cycle.transport, first = whole, head
+                    head = {}
+                    try:
+                        await send(first)
+                        await send(message)
+                    finally:
+                        cycle.transport = self.transport
+                        whole.flush()
+                else:
+                    await send(message)
 
             await app(scope, receive, sending)
 
@@ -62,6 +81,35 @@ class SendingProtocol(H11Protocol):
         except (OSError, RuntimeError, TimeoutError):  # the client is gone, or the file is damaged
             self.cycle.disconnected = True
             self.transport.abort()
+
+
+class _Together:
+    """Writes the headers, the body and the end of a message in one go: one segment, one wake-up."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Keep the headers and the body; with the end, before anything else is done, send all."""
+        self._parts.append(data)
+        if len(self._parts) == _PARTS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is kept."""
+        parts, self._parts = self._parts, []
+        if parts and not self._transport.is_closing():
+            self._transport.write(b"".join(parts))
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed."""
+        return self._transport.is_closing()
+
+    def close(self) -> None:
+        """Send what is kept, and close the connection."""
+        self.flush()
+        self._transport.close()
 
 
 class _Octets:

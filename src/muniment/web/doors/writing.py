@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from muniment.errors import FormatError, NameRefused
 from muniment.identifiers import Pdi, parse_pdi, parse_series
-from muniment.identifiers.formats import media_type, token_for
+from muniment.identifiers.formats import CHARSETS, media_type, token_for
 from muniment.repository import Source, Store
 from muniment.repository.deposit import (
     Condition,
@@ -128,7 +128,7 @@ def _media(request: Request, pdi: Pdi | None) -> str:
     if not given and pdi is not None and (known := media_type(pdi.format)):
         return known
     charset = parameters.partition("charset=")[2].partition(";")[0].strip('" ')
-    media = f"{bare};charset={charset}" if bare == "text/plain" and charset else bare
+    media = f"{bare};charset={charset}" if bare == "text/plain" and charset in CHARSETS else bare
     if token_for(media) is None or bare.startswith("multipart/") or len(media) > 200:
         raise Refusal(415, "say with Content-Type what kind of document this is")
     return media
@@ -218,9 +218,10 @@ def _check_digest(request: Request, digest: str) -> None:
 def _file_name(request: Request, media: str) -> str:
     message = Message()
     message["content-disposition"] = request.headers.get("content-disposition", "")
-    given = _NOT_IN_NAMES.sub("_", message.get_filename() or "").strip(". ")[:100]
+    given = _NOT_IN_NAMES.sub("_", message.get_filename() or "").strip(". ")
+    given = given.encode("utf-8", "replace")[:200].decode("utf-8", "ignore")  # of 255 octets
     ending = ".siard" if media == _SIARD else mimetypes.guess_extension(media.partition(";")[0])
-    name = given.encode("utf-8", "replace").decode() or f"document{ending or ''}"
+    name = given or f"document{ending or ''}"
     return name if media != _SIARD or name.endswith(".siard") else f"{name}.siard"
 
 
