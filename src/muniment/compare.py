@@ -82,7 +82,7 @@ class _Read:
     table: Table
     normal: Normal
     ordered: bool = True  # with the ordered digest
-    plain: bool = False  # small batches as they are, with their content digest; no large values
+    plain: bool = False  # small batches as they are; no large values
 
 
 class _NotPlain(Exception):
@@ -298,15 +298,15 @@ class _TableComparer:
         xml = _Expected(self._right.rows_xml(schema, table))
         writer = RowWriter("", table.columns, shapes)
         ordered = OrderedDigest(table.columns, shapes, _no_lob) if self._b.ordered else None
-        stream, rows = self._side.read(replace(self._a, plain=True)), 0
+        stream, content = self._side.read(replace(self._a, plain=True)), ContentDigest()
         try:
             for data in stream:
                 batch = Batch(data, data.count(ROW))
                 xml.expect(writer(batch, trusted=True))
+                content.update(batch)
                 if ordered:
                     ordered.update(batch)
-                rows += batch.rows
-                progress(Progress(schema.name, table.name, rows, table.rows or None, 0))
+                progress(Progress(schema.name, table.name, content.rows, table.rows or None, 0))
             xml.expect(b"</table>\n")
             xml.expect_end()
         except (_NotPlain, Unfit):
@@ -314,8 +314,8 @@ class _TableComparer:
                 for _ in stream:
                     pass
             return None
-        digest, digest1 = self._side.outcome or "", ordered.hexdigest() if ordered else None
-        return self._result((rows, rows), (digest, digest), (digest1, digest1))
+        digest, digest1 = content.hexdigest(), ordered.hexdigest() if ordered else None
+        return self._result((content.rows,) * 2, (digest,) * 2, (digest1,) * 2)
 
     def _next_is(self, data: bytes) -> bool:
         """Whether the other side continues with these bytes; if so, they are consumed."""
@@ -515,10 +515,9 @@ class _Side:
         self.outcome: str | None = None
 
     def read(self, read: _Read) -> Iterator[bytes]:
-        """Yield the rows of a table; afterwards ``outcome`` is a digest of them.
+        """Yield the rows of a table in large chunks; ``outcome`` is then their ordered digest.
 
-        As a rule these are large chunks and the ordered digest; plain batches come as they are,
-        and with the content digest, so that the two sides share the work.
+        Plain batches come as they are, and without a digest: the two sides share the work.
         """
         self.outcome = None
         if read.plain:
@@ -541,14 +540,11 @@ class _Side:
         database, schema, table = self._source.describe(), read.schema, read.table
         shapes = [shape_of(database, schema.name, column) for column in table.columns]
         canonical = Canonical(shapes, _no_lob)
-        content = ContentDigest()
         for part in self._source.parts(schema, table):
             for batch in self._source.batches(schema, table, part):
                 if canonical(batch) is not batch:
                     raise _NotPlain
-                content.update(batch)
                 yield batch.data
-        self.outcome = content.hexdigest()
 
 
 class _RemoteSide:
