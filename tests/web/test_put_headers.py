@@ -77,6 +77,7 @@ def test_links_and_conditions(text: str) -> None:
 
 def test_a_full_disk_has_a_status() -> None:
     assert refusal_of(OSError(28, "No space left on device")).status == 507
+    assert refusal_of(PermissionError(13, "Permission denied")).status == 503
     assert refusal_of(OSError(5, "Input/output error")).status == 500
 
 

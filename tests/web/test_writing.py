@@ -156,6 +156,10 @@ def test_a_repeated_request_gives_the_same_name(put: Put) -> None:
     assert again.headers["content-location"] == first.headers["content-location"]
     other = put(HOME, b"one", token="store", Idempotency_Key="k1")
     assert other.headers["content-location"] != first.headers["content-location"]
+    quoted = put(HOME, b"one", Idempotency_Key='"k1"')
+    assert quoted.headers["content-location"] == first.headers["content-location"]
+    for wrong in ("a b", "a" * 201, '"'):
+        assert put(HOME, b"one", Idempotency_Key=wrong).status_code == 400
 
 
 @pytest.mark.parametrize("token", ["staff", "registry", "describe"])

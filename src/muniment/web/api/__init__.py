@@ -45,6 +45,14 @@ _PDI = (
               "ID, ID.FORMAT or ID.FORMAT.VERSION.", True, "path"),
 )  # fmt: skip
 _KINDS = ("application/octet-stream", "text/plain", "application/pdf", "image/png")
+_MATCH = Parameter(
+    "If-Match", text(2000, pattern='^("[0-9a-f]{64}"|[*])$'),
+    "The digest of the latest version, or `*`; 412 if it is another one.", place="header",
+)  # fmt: skip
+_AGAIN = Parameter(
+    "Idempotency-Key", text(202, pattern='^"?[A-Za-z0-9-]{1,200}"?$'),
+    "A request that is sent again with the same key gets the same name.", place="header",
+)  # fmt: skip
 _OCTETS: dict[str, Any] = {}
 _DEPOSITED = Answer(
     "It is kept, under this name.",
@@ -197,15 +205,18 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "PUT", "/pdi/{series}/{year}/{month}/{day}/{specifier}", "putVersion",
         "Keep the body as the next version of a document. `If-Match` names the version that was "
-        "read; `Link: <PDI>; rel=\"alternate\"` adds a format to it instead. DELETE is 405.",
-        {201: _DEPOSITED}, None, _PDI, scopes=("series:NAME", "store"), tag="documents",
+        "read; `Link: <PDI>; rel=\"alternate\"` adds a format to it instead; `Content-Digest` is "
+        "checked. DELETE is 405.",
+        {201: _DEPOSITED}, None, (*_PDI, _MATCH, _AGAIN), scopes=("series:NAME", "store"),
+        tag="documents",
         refusals=(400, 403, 404, 405, 408, 409, 410, 412, 413, 415, 422), raw_body=_KINDS,
     ),
     Operation(
         "PUT", "/pdi/{series}/", "putDocument",
         "Keep the body as a new document, and give it a name in the series: of any media type but "
         "multipart; SIARD archives (application/x-siard) are opened and described.",
-        {201: _DEPOSITED}, None, (_SERIES,), scopes=("series:NAME", "store"), tag="documents",
+        {201: _DEPOSITED}, None, (_SERIES, _AGAIN), scopes=("series:NAME", "store"),
+        tag="documents",
         refusals=(400, 403, 405, 408, 413, 415, 422), raw_body=_KINDS,
     ),
 )  # fmt: skip

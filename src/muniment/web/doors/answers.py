@@ -76,6 +76,8 @@ def refusal_of(error: Exception) -> Refusal:
             return Refusal(error.status_code, str(error.detail), None, **_names(error.headers))
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             return Refusal(507, "the disk of the store is full")
+        case OSError(errno=errno.EROFS | errno.EACCES):
+            return Refusal(503, "the store cannot be written now", Retry_After="3600")
         case MunimentError():
             return Refusal(503, str(error), Retry_After="60")  # the store, not the request
     return Refusal(500, "this could not be answered; the server's log says why")

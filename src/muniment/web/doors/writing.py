@@ -48,6 +48,7 @@ _TAG = re.compile(r'"([0-9a-f]{64})"')
 _LINK = re.compile(r"<([^<>]*)>([^<]*)")
 _DIGEST = re.compile(r"(?i)sha-256=:?([A-Za-z0-9+/=]{44}):?")
 _NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff/\\\\]")
+_AGAIN = re.compile('"?([A-Za-z0-9-]{1,200})"?')
 _SIARD = "application/x-siard"
 _SLOWEST = 1024  # bytes a second, over all but the first minute
 _CHUNK = 1 << 20
@@ -242,8 +243,13 @@ def _submission(request: Request, path: Path, media: str, token: Token) -> Submi
 
 
 def _key(request: Request, token: Token) -> str:
-    given = request.headers.get("idempotency-key", "")
-    return hashlib.sha256(f"{token.id}:{given}".encode()).hexdigest() if given else ""
+    given = request.headers.get("idempotency-key")
+    if given is None:
+        return ""
+    match = _AGAIN.fullmatch(given)
+    if match is None:
+        raise Refusal(400, "an Idempotency-Key is 1 to 200 letters, digits and hyphens")
+    return hashlib.sha256(f"{token.id}:{match[1]}".encode()).hexdigest()
 
 
 def _before(store: Store, request: Request, token: Token) -> str:
