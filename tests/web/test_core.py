@@ -28,6 +28,7 @@ def said(data: bytes) -> list[tuple[str, str | None]]:
 
 @given(objects)
 @example(DigitalObject("urn:uuid:<&>", "2026", ("urn:a:]]>", " "), (), (("title", "<&>\r\n"),)))
+@example(DigitalObject("urn:uuid:<&>", "2026", ("urn:a:b\r",), (), (("title", "a\r"),)))
 @example(DigitalObject("urn:uuid:<&>", "2026", ("a",), (), (("identifier", "a"), ("title", ""))))
 def test_what_we_wrote_is_read_by_pattern(thing: DigitalObject) -> None:
     document = didl_document(thing, "http://localhost")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from xml.sax.saxutils import escape
 
 from muniment.objects import DIDL, DigitalObject
 from muniment.objects.didl import DC, DII, OAI_DC
+from muniment.objects.escaping import escape
 
 __all__ = ["dublin_core", "written_core"]
 
@@ -39,7 +39,9 @@ def written_core(document: bytes, identifier: str) -> bytes | None:
     None if it is not spelled so, or holds what has to be looked at.
     """
     match = _OWN.match(document)
-    if match is None or any(space not in document[: match.start(2)] for space in _SPACES):
+    if match is None or b"&#" in match[2] + match[3]:
+        return None
+    if any(space not in document[: match.start(2)] for space in _SPACES):
         return None
     pairs = _PAIR.findall(match[3])
     if any(name not in _NAMES or _padded(value) for name, value in pairs):
