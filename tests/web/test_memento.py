@@ -14,6 +14,7 @@ import httpx2
 import pytest
 from doors import serving
 
+from muniment.names.content import keep
 from muniment.repository import Session, Source, Store
 
 BASE = "http://127.0.0.1:8180"
@@ -149,3 +150,36 @@ def test_a_quotation_is_delivered_with_the_verdict(world: dict[str, Any]) -> Non
     assert client.get(path_of(f"{unknown}@1={world['source']}#8,20")).status_code == 404
     refused = client.get(path_of(name), headers={"Accept": "image/png"})
     assert refused.status_code == 406
+
+
+def test_links_lead_to_versions_that_are_there(tmp_path: Path) -> None:
+    """Also where the next version has another format, and one version has two."""
+    folder = tmp_path / "store"
+    Store.create(folder, series="db.example.ch").close()
+    one = add(folder, "urn:x:a", b"1")
+    two = add(folder, "urn:x:a", b"<p>2", "text/html")
+    (tmp_path / "plain.txt").write_bytes(b"2")
+    with Store(folder) as store:
+        digest, length, location = keep(store.names, tmp_path / "plain.txt")
+        store.names.bind(f"{generic(two)}.text.2", digest, length, location)
+    with serving(folder) as (base, _), httpx2.Client(base_url=base) as client:
+        first, second = client.get(path_of(one)).links, client.get(path_of(two)).links
+        assert first["latest-version"]["url"] == BASE + path_of(f"{generic(two)}.text.2")
+        assert first["successor-version"]["url"] == first["latest-version"]["url"]
+        assert second["latest-version"]["url"] == BASE + path_of(two)
+        assert second["predecessor-version"]["url"] == BASE + path_of(one)
+        for links in (first, second):
+            for relation, link in links.items():
+                if relation != "original timegate":
+                    where = link["url"].removeprefix(BASE)
+                    assert client.get(where).status_code == 200, relation
+        for accept, last in (
+            ("text/html, text/plain;q=0.5", b"<p>2"),
+            ("text/*;q=0.1, text/plain", b"2"),
+        ):
+            both = client.get(f"/uri-res/N2Rs?{generic(two)}", headers={"Accept": accept})
+            assert both.headers["content-type"].startswith("multipart/alternative")
+            assert both.content.count(b"Content-Type: text/") == 2
+            assert both.content.rsplit(b"\r\n--", 1)[0].endswith(b"\r\n\r\n" + last)
+        only = client.get(f"/uri-res/N2Rs?{generic(two)}", headers={"Accept": "text/html"})
+        assert only.content == b"<p>2"

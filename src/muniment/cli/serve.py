@@ -82,8 +82,7 @@ def serve(
     known = tuple(parse_upstream(*each) for each in upstreams)
     allow_many_files()
     check_parser()
-    desk = Desk(store, base_url)  # which repairs what a crash has left
-    desk.store().names.current()  # one process makes the index, if it is not there
+    desk = Desk(store, base_url)  # one process repairs what a crash has left, and makes indexes
     desk.close()
     name = urlsplit(desk.base).hostname or "localhost"
     most = byte_count(largest)

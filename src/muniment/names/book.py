@@ -117,7 +117,7 @@ class Names:
     def is_current(self) -> bool:
         """Whether the index of this thread has all that the journal has: nobody is waited for."""
         state = self.journal.state()
-        return state is not None and self.index.reached == state.end
+        return state is not None and self.index.is_at(state.end)
 
     def stamp(self) -> str:
         """The present as records have it."""

@@ -109,10 +109,12 @@ class Index:
         """Close the file."""
         self.db.close()
 
-    @property
-    def reached(self) -> Mark | None:
-        """The place up to which this process knows that the index has read."""
-        return self._mark
+    def is_at(self, end: Mark) -> bool:
+        """Whether the index has read up to a place; looks, and waits for nobody."""
+        if self._mark != end:
+            found = self.mark()
+            self._mark = found if found == end else self._mark
+        return self._mark == end
 
     def mark(self) -> Mark:
         """Return the place in the journal up to which the index has read."""

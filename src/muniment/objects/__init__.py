@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muniment.objects.didl import DIDL, didl_document, didl_statement, parse, read_didl
-from muniment.objects.mets import METS, mets_document, read_mets
+from muniment.objects.didl import DIDL, didl_document, didl_object, didl_statement, parse, read_didl
+from muniment.objects.mets import METS, mets_document, mets_object, read_mets
 from muniment.objects.model import Datastream, DigitalObject, datastream_url
 
 __all__ = [
@@ -20,7 +20,7 @@ def read_object(document: bytes, name: str = "the record") -> DigitalObject | No
     """Return the object that a document describes, None if it is neither DIDL nor METS."""
     root = parse(document, name)
     if root.tag.startswith(f"{{{DIDL}}}"):
-        return read_didl(document, name)
+        return didl_object(root, name)
     if root.tag.startswith(f"{{{METS}}}"):
-        return read_mets(document, name)
+        return mets_object(root, name)
     return None

@@ -12,7 +12,7 @@ from muniment.errors import FormatError
 from muniment.objects.escaping import escape, quoteattr
 from muniment.objects.model import Datastream, DigitalObject, datastream_url, referenced
 
-__all__ = ["DIDL", "didl_document", "didl_statement", "read_didl"]
+__all__ = ["DIDL", "didl_document", "didl_object", "didl_statement", "read_didl"]
 
 DIDL = "urn:mpeg:mpeg21:2002:02-DIDL-NS"
 DII = "urn:mpeg:mpeg21:2002:01-DII-NS"
@@ -103,7 +103,11 @@ def premis_object(stream: Datastream, facts: tuple[tuple[str, str], ...]) -> str
 
 def read_didl(document: bytes, name: str = "the record") -> DigitalObject:
     """Return the object that a DIDL document describes; foreign ones may say less."""
-    root = parse(document, name)
+    return didl_object(parse(document, name), name)
+
+
+def didl_object(root: etree._Element, name: str) -> DigitalObject:
+    """Return the object that a parsed DIDL document describes."""
     if root.tag != f"{{{DIDL}}}DIDL":
         raise FormatError(f"{name} is not a DIDL document but {root.tag}")
     item = root.find(f"{{{DIDL}}}Item")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
+from lxml import etree
+
 from muniment.errors import FormatError
 from muniment.objects.didl import DC, OAI_DC, PREMIS, dublin_core, parse, premis_object
 from muniment.objects.escaping import escape, quoteattr
 from muniment.objects.model import Datastream, DigitalObject, datastream_url, referenced
 
-__all__ = ["METS", "mets_document", "read_mets"]
+__all__ = ["METS", "mets_document", "mets_object", "read_mets"]
 
 METS = "http://www.loc.gov/METS/"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -65,7 +67,11 @@ def _files(thing: DigitalObject, base: str, key: str) -> str:
 
 def read_mets(document: bytes, name: str = "the record") -> DigitalObject:
     """Return the object that a METS document describes; foreign ones may say less."""
-    root = parse(document, name)
+    return mets_object(parse(document, name), name)
+
+
+def mets_object(root: etree._Element, name: str) -> DigitalObject:
+    """Return the object that a parsed METS document describes."""
     if root.tag != f"{{{METS}}}mets":
         raise FormatError(f"{name} is not a METS document but {root.tag}")
     header = root.find(f"{{{METS}}}metsHdr")

@@ -11,11 +11,11 @@ import copy
 import os
 import re
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
 from muniment.objects import DIDL, METS
+from muniment.objects.escaping import escape, quoteattr
 from muniment.repository.catalogue import File, Found
 from muniment.repository.naming import statement
 from muniment.tape.records import STORE

@@ -30,6 +30,7 @@ __all__ = [
     "best",
     "body_of",
     "page",
+    "quality",
     "query_keys",
     "refusal_of",
     "refuse",
@@ -155,19 +156,20 @@ def best(accept: str, offered: Sequence[str]) -> str | None:
     >>> best("image/png", ["text/html"]) is None
     True
     """
-    ranges = [_range(part) for part in accept[:4096].split(",") if part.strip()] or [("*/*", 1.0)]
-
-    def quality(kind: str) -> float:
-        main = kind.partition("/")[0] + "/*"
-        for wanted in (kind, main, "*/*"):
-            found = [weight for name, weight in ranges if name == wanted]
-            if found:
-                return max(found)
-        return 0.0
-
-    weights = [(quality(kind.partition(";")[0].strip().lower()), kind) for kind in offered]
+    weights = [(quality(accept, kind), kind) for kind in offered]
     top = max((weight for weight, _ in weights), default=0.0)
     return next((kind for weight, kind in weights if weight == top and top > 0), None)
+
+
+def quality(accept: str, kind: str) -> float:
+    """Return how much a client likes a media type, from 0 to 1."""
+    ranges = [_range(part) for part in accept[:4096].split(",") if part.strip()] or [("*/*", 1.0)]
+    name = kind.partition(";")[0].strip().lower()
+    for wanted in (name, name.partition("/")[0] + "/*", "*/*"):
+        found = [weight for each, weight in ranges if each == wanted]
+        if found:
+            return max(found)
+    return 0.0
 
 
 def _range(text: str) -> tuple[str, float]:

@@ -28,6 +28,7 @@ class Desk:
         self._lock = threading.Lock()
         self._threads = ThreadPoolExecutor(_THREADS, "desk")
         settings = self.store().settings  # a folder that is no store is refused at once
+        self.store().names.current()
         self.base = (base or settings.base_url).rstrip("/")
         self.emails = emails
         self.deposits = Deposits(folder)
@@ -61,7 +62,7 @@ class Desk:
         loop = asyncio.get_running_loop()
         answer = await loop.run_in_executor(self._threads, lambda: question(self.store()))
         if quick:
-            self.store().names.current()  # another thread has just done what takes its time
+            self.store()  # if it has to be opened anew: another thread has done what takes its time
         return answer
 
     def _ready(self) -> Store | None:

@@ -28,6 +28,7 @@ from muniment.web.doors.answers import (
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.finding import (
     Named,
+    bindings_of,
     octets_of,
     part_of,
     pdi_named,
@@ -141,7 +142,7 @@ def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = AN
     octets.headers = {
         "Content-Location": safe_text(str(full)),
         **caching(decision, _FOREVER if asked.version else "public, max-age=60"),
-        "Link": ", ".join(describe_links(named, asked, base)),
+        "Link": ", ".join(describe_links(named, asked, base, _neighbours(store, named))),
     }
     varying = ["Accept-Datetime"] if asked.version is None and asked.fragment is None else []
     varying += ["Accept"] if asked.format is None or asked.fragment is not None else []
@@ -169,20 +170,35 @@ def _negotiated(named: Named, accept: str) -> Named:
     return Named(binding.pdi, binding, named.renditions, named.latest)
 
 
-def describe_links(named: Named, asked: Pdi, base: str) -> list[str]:
-    """Return the links that lead on from a document (RFC 8288, 8574, 5829)."""
+def _neighbours(store: Store, named: Named) -> list[tuple[str, Pdi]]:
+    """Return the latest version, and those before and after this one (RFC 5829)."""
+    own = named.pdi.document
+    if named.latest == own.version == 1:
+        return [("latest-version", own)]
+    versions: dict[int, Pdi] = {}
+    for each in bindings_of(store, own):
+        number = each.pdi.version
+        if isinstance(number, int) and (number not in versions or each.pdi.format == own.format):
+            versions[number] = each.pdi
+    number = own.version if isinstance(own.version, int) else 1
+    before = [each for each in versions if each < number]
+    after = [each for each in versions if each > number]
+    found = [("latest-version", versions.get(max(versions, default=0), own))]
+    found += [("predecessor-version", versions[max(before)])] if before else []
+    return found + ([("successor-version", versions[min(after)])] if after else [])
+
+
+def describe_links(
+    named: Named, asked: Pdi, base: str, neighbours: list[tuple[str, Pdi]]
+) -> list[str]:
+    """Return the links that lead on from a document (RFC 8288, 8574)."""
     whole = named.pdi.document
-    number = whole.version if isinstance(whole.version, int) else 1
     pairs = [
         ("cite-as", pdi_url(base, str(whole._replace(fragment=asked.fragment)))),
         ("describedby", f"{base}/uri-res/N2C?{whole}"),
-        ("latest-version", pdi_url(base, str(whole._replace(version=named.latest)))),
         ("collection", f"{base}/pdi/{whole.series}/*/*/*/*"),
+        *((relation, pdi_url(base, str(pdi))) for relation, pdi in neighbours),
     ]
-    if number > 1:
-        pairs.append(
-            ("predecessor-version", pdi_url(base, str(whole._replace(version=number - 1))))
-        )
     if asked.fragment is not None:
         pairs.append(("canonical", pdi_url(base, str(whole))))
     links = [f'<{safe_text(url)}>; rel="{relation}"' for relation, url in pairs]

@@ -25,6 +25,7 @@ from muniment.web.doors.answers import (
     Refusal,
     best,
     page,
+    quality,
     safe_text,
     uri_list,
 )
@@ -228,6 +229,7 @@ def _resources(subject: Subject, store: Store, base: str, accept: str) -> Respon
         named = pdi_named(store, parse_pdi(subject.records[-1].pdi))
     named = named and seen_renditions(store, named, subject.reader)
     fitting = [] if named is None else [each for each in named.renditions if _fits(each, accept)]
+    fitting.sort(key=lambda each: quality(accept, _media(each)))  # the best one is the last
     if len(fitting) < 2:
         return _resource(subject, store, base, accept)
     if sum(each.length for each in fitting) > _LARGEST:

@@ -20,12 +20,12 @@ from muniment.objects import (
     mets_document,
     read_object,
 )
-from muniment.objects.didl import DC, OAI_DC
 from muniment.repository import Store, harvest
 from muniment.repository.access import access_of
 from muniment.repository.catalogue import File, Found
 from muniment.repository.harvest import Wanted
 from muniment.repository.provenance import origins
+from muniment.web.oai.core import dublin_core, written_core
 from muniment.web.oai.naming import (
     FORMATS,
     REPOSITORY,
@@ -42,10 +42,6 @@ from muniment.web.oai.requests import Selection
 
 __all__ = ["Shelf", "tape_name"]
 
-_ELEMENTS = (
-    "title", "creator", "subject", "description", "publisher", "contributor", "date", "type",
-    "format", "identifier", "source", "language", "relation", "coverage", "rights",
-)  # fmt: skip
 _FRIENDS = "http://www.openarchives.org/OAI/2.0/friends/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _SPEC = re.compile(r"[A-Za-z0-9\-_.!~*'()]+")
@@ -284,9 +280,11 @@ class Shelf:
         form = "" if prefix in ("didl", "mets") else self._form(found)
         if form and _prefix(form) == prefix:
             return document
+        if prefix == "oai_dc" and (core := written_core(document, found.identifier)):
+            return core
         thing = _object(document, found)
         if prefix == "oai_dc":
-            return _dublin_core(thing, found)
+            return dublin_core(thing, found.identifier)
         if prefix == "mets":
             return mets_document(thing or _bare(found), self._base)
         if thing is None:
@@ -303,22 +301,6 @@ def _object(document: bytes, found: Found) -> DigitalObject | None:
 
 def _bare(found: Found) -> DigitalObject:
     return DigitalObject(found.identifier, found.date, (found.pdi,) if found.pdi else (), ())
-
-
-def _dublin_core(thing: DigitalObject | None, found: Found) -> bytes:
-    """Return a description that everybody understands, from what the record says of itself."""
-    pairs = [(name, value) for name, value in (thing.metadata if thing else ()) if value]
-    known = {value for name, value in pairs if name == "identifier"}
-    names = dict.fromkeys((*(thing.contents if thing else ()), found.identifier))
-    pairs += [("identifier", name) for name in names if name not in known]
-    text = "".join(
-        f"<dc:{name}>{escape(value)}</dc:{name}>" for name, value in pairs if name in _ELEMENTS
-    )
-    return (
-        f'<oai_dc:dc xmlns:oai_dc="{OAI_DC}" xmlns:dc="{DC}" xmlns:xsi="{_XSI}" '
-        f'xsi:schemaLocation="{OAI_DC} http://www.openarchives.org/OAI/2.0/oai_dc.xsd">'
-        f"{text}</oai_dc:dc>"
-    ).encode()
 
 
 def _prefix(form: str) -> str:
