@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from commandline import Run
+from commandline import Run, database
 
 
 @pytest.fixture
@@ -82,3 +83,26 @@ def test_nothing_is_written_beside_the_archive(archive: Path, run: Run) -> None:
     before = sorted(archive.parent.iterdir())
     assert run("query", "shop.siard", "SELECT 1").exit_code == 0
     assert sorted(archive.parent.iterdir()) == before
+
+
+def test_large_objects_that_lie_elsewhere_are_found_by_lob_root(run: Run, tmp_path: Path) -> None:
+    script = """
+        CREATE TABLE doc (id INTEGER PRIMARY KEY, body CLOB, data BLOB);
+        INSERT INTO doc VALUES (1, replace(hex(zeroblob(5000)), '00', 'oak '), zeroblob(9000));
+    """
+    url = database(tmp_path / "docs.db", script)
+    assert run("archive", url, "docs.siard", "--lobs", "external").exit_code == 0
+    outside = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert outside
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for folder in outside:
+        shutil.move(folder, elsewhere / folder.name)
+    sql = "SELECT left(body, 4) AS body, octet_length(content(data)) AS bytes FROM doc"
+    lost = run("query", "docs.siard", sql, "--json")
+    assert lost.exit_code == 3 or "oak" not in lost.stdout
+    found = run("query", "docs.siard", sql, "--json", "--lob-root", "elsewhere")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["rows"] == [["oak ", 9000]]
+    wrong = run("query", "docs.siard", sql, "--lob-root", "nowhere")
+    assert wrong.exit_code == 2

@@ -102,8 +102,8 @@ def _tell(folder: Path, run: Run) -> int:
             click.echo(step.after)
     if find_spec("starlette"):
         _say_title("Open it in a browser: rows, photographs, documents, a diagram, search, SQL")
-        browse = shlex.join(["muniment", "browse", str(folder / "trees.siard")])
-        click.echo(click.style(f"$ {safe(browse)}", fg="cyan"))
+        serve = shlex.join(["muniment", "serve", str(folder / "store")])
+        click.echo(click.style(f"$ {safe(serve)}", fg="cyan"))
         click.echo("(then http://127.0.0.1:8180/)")
     _say_title("What to try next")
     for purpose, command in _next(folder):
@@ -134,9 +134,10 @@ def _tell_json(folder: Path, run: Run) -> int:
 
 
 def _build(folder: Path) -> None:
-    from muniment.demo import build_sample, sample_config
+    from muniment.demo import build_council, build_sample, sample_config
 
     build_sample(folder / "trees.db")
+    build_council(folder / "town.duckdb")
     (folder / "trees.yaml").write_text(sample_config(), encoding="utf-8")
 
 
@@ -156,12 +157,22 @@ def _steps(folder: Path) -> Iterator[_Step]:
         yield _Step("Prove that, too", ["compare", archive, duckdb])
     if find_spec("duckdb") and find_spec("numpy"):  # what queries need
         yield _Step("Ask the archive, without restoring it", ["query", archive, _QUESTION])
+    other, council = _url("duckdb", folder / "town.duckdb"), str(folder / "town.siard")
+    about = ["--dbname", "Council and accounts", "--owner", "City of Ulmenhafen"]
+    yield _Step(
+        "Archive another database of the city, in another product, with several schemas",
+        ["archive", other, council, *about],
+    )
+    if find_spec("numpy"):
+        yield _Step(
+            "Ask both archives at once", ["query", archive, "--attach", f"c={council}", _BOTH]
+        )
     store = str(folder / "store")
     yield _Step(
         "Make a write-once store that gives names that last",
         ["store", "init", store, "--series", "db.ulmenhafen.de"],
     )
-    yield _Step("Keep the archive there", ["store", "add", store, archive])
+    yield _Step("Keep the archives there", ["store", "add", store, archive, council])
     yield _Step(
         "Cite a row of it", ["pdi", "cite", f"{_stored_name()}#row=(s0,t2,r1)", "--names", store]
     )
@@ -183,6 +194,10 @@ def _steps(folder: Path) -> Iterator[_Step]:
     )
 
 
+_BOTH = (
+    "SELECT kind, count(*) AS orders, sum(amount) AS paid FROM trees.main.work_order "
+    "JOIN c.finance.posting ON posting.work_order = work_order.id GROUP BY kind ORDER BY paid DESC"
+)
 _QUERY = "SELECT count(*) AS felled FROM tree WHERE felled_on IS NOT NULL"
 
 
@@ -212,6 +227,7 @@ def _next(folder: Path) -> Iterator[tuple[str, list[str]]]:
         "Write the archive as a site that opens from disk",
         ["muniment", "export", archive, str(folder / "site"), "--format", "html"],
     )
+    yield "Open one archive in a browser, without a store", ["muniment", "browse", archive]
     row = f"{_stored_name()}#row=(s0,t2,r1)"
     yield (
         "See the row that was cited",

@@ -86,7 +86,9 @@ class _Piped:
 def paged() -> Iterator[None]:
     """Show what the block prints page by page, if it goes to a terminal and is longer than that."""
     command = shlex.split(os.environ.get("PAGER", "less"))
-    if not sys.stdout.isatty() or not command or not shutil.which(command[0]):
+    # A pager waits for keys: without a keyboard it would wait for ever.
+    by_hand = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    if not by_hand or not command or not shutil.which(command[0]):
         yield
         return
     environment = {**os.environ, "LESS": os.environ.get("LESS", "-FRX")}  # -F: short ones at once

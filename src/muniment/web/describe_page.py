@@ -26,6 +26,7 @@ __all__ = ["describe_page", "save_descriptions"]
 
 _MOST = 400  # fields on one page
 _LARGEST = 4 << 20  # bytes of a form
+_LONGEST_NAME = 500  # a longer one cannot stand in an address
 _INSIDE = ("column", "primary-key", "candidate-key", "foreign-key", "check", "trigger", "attribute",
            "parameter")  # fmt: skip
 
@@ -57,7 +58,9 @@ def describe_page(request: Request, problem: str = "", nothing: bool = False) ->
         "inside": [
             (place.name, urls.page("describe", **{"in": place.name}), *_counts(there, place.name))
             for place in there
-            if place.kind in ("table", "view", "routine", "type") and _counts(there, place.name)[0]
+            if place.kind in ("table", "view", "routine", "type")
+            and len(place.name) <= _LONGEST_NAME
+            and _counts(there, place.name)[0]
         ][:_MOST],
         "problem": problem,
         "possible": site.describable,

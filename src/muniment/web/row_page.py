@@ -78,8 +78,8 @@ def _cells(archive: OpenArchive, schema: Schema, table: Table, number: int) -> l
     if archive.about:
         index = archive.about.tables[archive.table_number(schema, table)]
         sql = (
-            f"SELECT rowid, {select_sql(index, shown)} FROM {place_of(archive, index)}"
-            " WHERE rowid = ?"
+            f"SELECT rowid, {select_sql(index, shown, _LONGEST + 1)}"
+            f" FROM {place_of(archive, index)} WHERE rowid = ?"
         )
         rows = indexed_rows(archive, schema, table, index, shown, sql, [number - 1], _LONGEST)
         if rows:

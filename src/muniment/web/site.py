@@ -42,6 +42,7 @@ from muniment.web.verdict import Verdict
 
 __all__ = ["OpenArchive", "Progress", "Site"]
 
+_SHORT = 200  # characters that every page shows of a value
 _PAGE_SECONDS = 20.0  # a page's own queries; people do not wait longer
 
 
@@ -156,8 +157,8 @@ class OpenArchive:
         kind = index.columns[column - 1].type
         cell = f"hex(c{column})" if kind == "BLOB" else f"CAST(c{column} AS VARCHAR)"
         found = self.session.rows(f"SELECT {cell} FROM {home} WHERE rowid = ?", [row - 1])
-        if not found or found[0][0] is None:
-            raise NotFound(f"there is nothing in this cell of row {row}")
+        if not found or found[0][0] is None or len(str(found[0][0])) <= _SHORT:
+            raise NotFound(f"the value in this cell is short; the page of row {row} shows it")
         return io.BytesIO(str(found[0][0]).encode("utf-8", "backslashreplace"))
 
     def _work(self) -> None:
