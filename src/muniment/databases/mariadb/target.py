@@ -72,6 +72,7 @@ class MariadbTarget:
         self._made: list[str] = []  # statements that undo what was made, last first
         self._aside: list[tuple[str, str]] = []  # replaced tables: their place, where they wait
         self._views_there: list[str] = []
+        self._keeps_times = False
         self._local = bool(session.value("SELECT @@local_infile"))
         self._packet = int(session.value("SELECT @@max_allowed_packet"))
         if not self._local:
@@ -221,8 +222,9 @@ class MariadbTarget:
             f"SET SESSION sql_mode='{_MODE}', foreign_key_checks=0,"
             " max_error_count=65535, time_zone='+00:00'"
         )
-        for optional in ("check_constraint_checks=0", "system_versioning_insert_history=1"):
-            self.refusal(f"SET SESSION {optional}")
+        self.refusal("SET SESSION check_constraint_checks=0")
+        # Whether the times at which rows came can be given with them.
+        self._keeps_times = self.refusal("SET SESSION system_versioning_insert_history=1") is None
 
     def _make_room(self, schema: Schema) -> None:
         """Make a schema's database, and see to what is in its way."""
@@ -359,12 +361,20 @@ class MariadbTarget:
     def _new_columns(self, made: NewTable) -> tuple[NewColumn, ...]:
         """Look at a table that was made: some of its columns may compute their values."""
         rows = self._session.rows(
-            "SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, EXTRA FROM"
+            "SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, EXTRA, GENERATION_EXPRESSION FROM"
             " information_schema.COLUMNS WHERE TABLE_SCHEMA=%s AND TABLE_NAME=%s",
             self.place(made.schema.name),
             made.table.name,
         )
-        facts = {name: (type_, charset, extra or "") for name, type_, charset, extra in rows}
+        facts = {}
+        for name, type_, charset, extra, expression in rows:
+            is_time = expression in ("ROW START", "ROW END")
+            facts[name] = type_, charset, "" if is_time and self._keeps_times else extra or ""
+            if is_time and not self._keeps_times:
+                self.notes.append(
+                    f"{made.where}.{name} says when the rows came into this server: it does not "
+                    "take other times"
+                )
         return made.new_columns(facts)
 
     # Keys
