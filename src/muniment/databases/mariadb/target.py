@@ -19,6 +19,7 @@ from muniment.databases.mariadb.loading import LoadEncoder, Loader, LoadPiece, N
 from muniment.databases.mariadb.refill import remake
 from muniment.databases.mariadb.statement import parse_create
 from muniment.databases.mariadb.tables import (
+    LONGEST_NAME,
     NewTable,
     column_types,
     foreign_key_sql,
@@ -26,6 +27,7 @@ from muniment.databases.mariadb.tables import (
     takes_cells,
 )
 from muniment.databases.mariadb.types import native_type, parse_native
+from muniment.databases.naming import refuse_long_names
 from muniment.errors import DatabaseError, UsageError
 from muniment.sql.leftout import LeftOut, left_out_rights
 from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
@@ -73,6 +75,7 @@ class MariadbTarget:
         self._aside: list[tuple[str, str]] = []  # replaced tables: their place, where they wait
         self._views_there: list[str] = []
         self._keeps_times = False
+        self._check_names: dict[str, set[str]] = {}
         self._local = bool(session.value("SELECT @@local_infile"))
         self._packet = int(session.value("SELECT @@max_allowed_packet"))
         if not self._local:
@@ -90,6 +93,7 @@ class MariadbTarget:
         self._same = product in ("MariaDB", "MySQL")
         self._product = product
         self._places = self._choose_places(database)
+        refuse_long_names(database, self._session.product.name, LONGEST_NAME, len, "characters")
         with translated(self._session.address.url):
             self._settings()
             for schema in database.schemas:
@@ -343,11 +347,20 @@ class MariadbTarget:
             except NotTranslatable as error:
                 reason = str(error)
             if reason is None:
-                yield check.name, condition
+                yield self._free_check(made, check.name), condition
             else:
                 name = f"{check.name} of {made.where}"
                 sql = f"CHECK ({check.condition})"
                 self.left_out.append(LeftOut("check constraint", name, reason, sql))
+
+    def _free_check(self, made: NewTable, name: str) -> str:
+        """A name for a check; MySQL's have to differ within a whole database."""
+        if self._session.product.checks_by_table:
+            return name
+        taken = self._check_names.setdefault(made.schema.name, set())
+        chosen = name if name not in taken else f"{made.table.name}_{name}"
+        taken.add(chosen)
+        return chosen
 
     def _probe(self, body: str) -> str | None:
         """Return why the server does not take the body of a table that an archive brings."""
@@ -398,6 +411,10 @@ class MariadbTarget:
             else:
                 reason = f"rows refer to rows that {key.referenced_table} does not have"
                 reason = reason if broken else self.refusal(sql)
+                if reason is not None and not broken:  # another table may have a key of that name
+                    nameless = foreign_key_sql(key, parent, made.original, named=False)
+                    if self.refusal(f"ALTER TABLE {made.place} {nameless}") is None:
+                        reason = None
             if reason is not None:
                 name = f"{key.name} of {made.where}"
                 self.left_out.append(LeftOut("foreign key", name, reason, sql))
