@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace as replace_table
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from pymysql import err
 from muniment.databases.mariadb.address import Address, parse_address
 from muniment.databases.mariadb.connection import Session, connect, quote, sentence, translated
 from muniment.databases.mariadb.loading import LoadEncoder, Loader, LoadPiece, NewColumn
+from muniment.databases.mariadb.progress import BOOK, Book, Kept, fingerprint
 from muniment.databases.mariadb.refill import remake
 from muniment.databases.mariadb.statement import parse_create
 from muniment.databases.mariadb.tables import (
@@ -43,17 +45,27 @@ _ASIDE = "muniment_replaced_{}"
 
 
 @contextmanager
-def create_target(url: str, *, replace: bool = False) -> Iterator[MariadbTarget]:
-    """Open a server for writing; what was made is dropped again if the block fails."""
+def create_target(
+    url: str, *, replace: bool = False, resume: bool = False
+) -> Iterator[MariadbTarget]:
+    """Open a server for writing; what was made is dropped again if the block fails.
+
+    With ``resume`` complete tables stay, and a later run goes on behind them.
+    """
+    if replace and resume:
+        raise UsageError("--replace and --resume exclude each other")
     address = parse_address(url)
     server = Address(
         address.url, None, address.host, address.port, address.socket, address.user,
         address.password, address.ssl, address.timeout,
     )  # fmt: skip
-    target = MariadbTarget(connect(server, local_infile=True), address.database, replace)
+    target = MariadbTarget(connect(server, local_infile=True), address.database, replace, resume)
     try:
         yield target
     except BaseException as error:
+        if advice := target.advice():
+            error.add_note(advice)
+            raise
         left = target.undo()
         if left and isinstance(error, DatabaseError | UsageError):
             raise type(error)(f"{error}. {left}") from error
@@ -65,8 +77,13 @@ def create_target(url: str, *, replace: bool = False) -> Iterator[MariadbTarget]
 class MariadbTarget:
     """A server that takes a database; make it with ``create_target``."""
 
-    def __init__(self, session: Session, database: str | None, replace: bool) -> None:
+    def __init__(
+        self, session: Session, database: str | None, replace: bool, resume: bool = False
+    ) -> None:
         self._session, self._into, self._replace = session, database, replace
+        self._resume = resume
+        self._books: dict[str, Book] = {}
+        self._kept: dict[tuple[str, str], Kept] = {}  # complete tables, of this run as well
         self.notes: list[str] = []
         self.left_out: list[LeftOut] = []
         self._tables: dict[tuple[str, str], NewTable] = {}
@@ -103,6 +120,18 @@ class MariadbTarget:
             for schema, table in database.tables():
                 self._define_table(schema, table)
 
+    def completed(self, schema: Schema, table: Table) -> Table | None:
+        """Return a table with its rows if an earlier run has completed it."""
+        kept = self._kept.get((schema.name, table.name))
+        return replace_table(table, rows=kept.rows) if kept and kept.rows is not None else None
+
+    def keep(self, schema: Schema, table: Table) -> None:
+        """Note that a table is complete."""
+        if book := self._books.get(schema.name):
+            own_words = self._tables[schema.name, table.name].original is not None
+            book.keep(table.name, table.rows, own_words)
+            self._kept[schema.name, table.name] = Kept(table.rows, own_words)
+
     def encoder(self, schema: Schema, table: Table) -> LoadEncoder:
         """Return what prepares batches for LOAD DATA; runs in worker processes."""
         return LoadEncoder(self._columns[schema.name, table.name], self._local)
@@ -123,6 +152,9 @@ class MariadbTarget:
     def finish(self, database: Database) -> None:
         """Add keys, routines, views, triggers and events."""
         with translated(self._session.address.url):
+            for book in self._books.values():
+                book.reopen()
+            self._kept = {}
             for _, waiting in self._aside:
                 self.run(f"DROP TABLE {waiting}")
             for view in self._views_there:
@@ -138,9 +170,21 @@ class MariadbTarget:
             for kind in ("ROUTINE", "VIEW", "TRIGGER", "EVENT", "DATABASE"):
                 for schema in database.schemas:
                     remake(self, schema, kind)
+            for book in self._books.values():
+                book.close()
         reason = "passwords are not archived, so nobody is given rights; make users by hand"
         self.left_out += left_out_rights(database, reason)
         self._made = []
+
+    def advice(self) -> str:
+        """What to do about complete tables that stay; nothing if there are none."""
+        if not (self._resume and self._kept):
+            return ""
+        count = "1 table is" if len(self._kept) == 1 else f"{len(self._kept)} tables are"
+        return (
+            f"{count} complete and stay in the server; run the same command with --resume to go "
+            f"on, or drop the tables and {BOOK} to give up"
+        )
 
     def undo(self) -> str:
         """Remove what was made; return what could not be removed, in words."""
@@ -174,6 +218,11 @@ class MariadbTarget:
     def product(self) -> str:
         """The product the archive came from, if it is one of the two; else nothing."""
         return self._product if self._same else ""
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether an earlier run has left something to go on from."""
+        return bool(self._kept)
 
     @property
     def database(self) -> Database:
@@ -239,6 +288,8 @@ class MariadbTarget:
         )
         there = {name.lower(): (name, kind) for name, kind in rows}
         coming = [t.name for t in schema.tables] + [v.name for v in schema.views]
+        if self._resume:
+            there = self._go_on(schema, there)
         clashing = [there[name.lower()] for name in coming if name.lower() in there]
         if clashing and not self._replace:
             names = ", ".join(name for name, _ in clashing[:5]) + (
@@ -254,6 +305,8 @@ class MariadbTarget:
         if not exists:
             self.run(f"CREATE DATABASE {quote(place)} CHARACTER SET utf8mb4")
             self.undo_with(f"DROP DATABASE {quote(place)}")
+        if self._resume and schema.name not in self._books:
+            self._open_book(schema)
         for name, kind in clashing:
             if kind == "VIEW":
                 self._views_there.append(quote(place, name))
@@ -262,13 +315,45 @@ class MariadbTarget:
             self.run(f"RENAME TABLE {quote(place, name)} TO {waiting}")
             self._aside.append((quote(place, name), waiting))
 
+    def _go_on(
+        self, schema: Schema, there: dict[str, tuple[str, str]]
+    ) -> dict[str, tuple[str, str]]:
+        """Return what is in the way besides what an earlier run of this restore left."""
+        if BOOK not in there:
+            return there
+        earlier = self._open_book(schema)
+        place = self.place(schema.name)
+        for name, kept in earlier.items():
+            there.pop(name.lower(), None)
+            if kept.rows is None:
+                self.run(f"DROP TABLE IF EXISTS {quote(place, name)}")
+            else:
+                self._kept[schema.name, name] = kept
+        if self._kept:
+            self.notes.append(f"{len(self._kept)} tables are those of an earlier run")
+        return {name: found for name, found in there.items() if found[1] != "SEQUENCE"}
+
+    def _open_book(self, schema: Schema) -> dict[str, Kept]:
+        book = Book(self._session, self.place(schema.name), fingerprint(self._database))
+        self._books[schema.name] = book
+        self.undo_with(f"DROP TABLE IF EXISTS {quote(book.place, BOOK)}")
+        return book.open()
+
     def _define_table(self, schema: Schema, table: Table) -> None:
+        kept = self._kept.get((schema.name, table.name))
+        if book := self._books.get(schema.name) if kept is None else None:
+            book.begin(table.name)
         shapes = tuple(shape_of(self._database, schema.name, c) for c in table.columns)
         product = self._session.product
         place = quote(self.place(schema.name), table.name)
         made = self._own_words(schema, table, place, shapes)
         self.use(schema)
-        reason = self.refusal(made.statement(product)) if made else "there is none"
+        reason: str | None = "there is none"
+        if made and kept is None:
+            reason = self.refusal(made.statement(product))
+        elif made and kept:
+            made.statement(product)  # which settles when its indexes are made
+            reason = None if kept.own_words else "an earlier run could not"
         if made is None or reason is not None:
             types, texts = column_types(self._database, schema, table, product, self._same)
             if self.product and made is not None:
@@ -282,7 +367,8 @@ class MariadbTarget:
             made = NewTable(schema, table, place, shapes, types)
             made.defaults = dict(self._defaults(made))
             made.checks = dict(self._checks(made))
-            self._create_described(made)
+            if kept is None:
+                self._create_described(made)
         self.undo_with(f"DROP TABLE IF EXISTS {place}")
         self._tables[schema.name, table.name] = made
         self._columns[schema.name, table.name] = self._new_columns(made)

@@ -17,7 +17,8 @@ from muniment.sql.model import (
 from muniment.sql.types import Kind, NamedType, PredefinedType, Type
 
 __all__ = [
-    "LONGEST_NAME", "byte_length", "column_type", "constraint_name", "create_table_sql", "create_types", "foreign_key_sql", "is_type_text",
+    "LONGEST_NAME", "byte_length", "column_type", "constraint_name",
+    "create_table_sql", "create_types", "foreign_key_sql", "is_type_text",
     "names_sql", "nearest_type", "type_sql",
 ]  # fmt: skip
 
