@@ -548,6 +548,8 @@ def _renamed(database: Database, names: Mapping[str, str]) -> Database:
             there = ", ".join(sorted(known))
             raise UsageError(f"the archive has no schema {old} to rename; it has {there}")
 
+    _refuse_one_name_for_two([names.get(s.name, s.name) for s in database.schemas])
+
     def renamed(type_: Type) -> Type:
         if isinstance(type_, NamedType):
             return NamedType(names.get(type_.schema, type_.schema), type_.name)
@@ -576,6 +578,14 @@ def _renamed(database: Database, names: Mapping[str, str]) -> Database:
         for s in database.schemas
     )
     return replace(database, schemas=schemas)
+
+
+def _refuse_one_name_for_two(names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"two schemas would be called {name}; give each a name of its own with --schema-map"
+            )
 
 
 class _Renamed:

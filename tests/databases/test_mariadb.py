@@ -565,6 +565,35 @@ class TestRestoring:
 
 
 @pytest.mark.samples
+@pytest.mark.skipif(is_mysql(), reason="these are features of MariaDB")
+def test_what_few_people_use_comes_back_or_is_named(mariadb: MariadbServer, tmp_path: Path) -> None:
+    name, sql = mariadb.new_database(), SCHEMA.with_name("mariadb_riches.sql").read_text()
+    if not mariadb.has_type("UUID"):
+        sql = sql.replace("u UUID", "u CHAR(36)")
+    mariadb.script(sql, name)
+    path = tmp_path / "a.siard"
+    notes = " ".join(transfer.archive(mariadb.url(name), path).notes)
+    assert f"{name}.history keeps a history" in notes
+    for engine in ("Aria", "CSV", "MEMORY", "MyISAM"):
+        assert f"{engine} has no snapshots" in notes
+    again, report = restored(mariadb, path)
+    assert {item.kind for item in report.left_out} <= {"user", "role", "privilege"}
+    assert any("`every_month`, `once`" in note for note in report.notes)
+
+    def told(database: str) -> str:
+        text = mariadb.dump(database).replace(f"`{database}`", "`x`")
+        text = re.sub(
+            r"TRIGGER `?(\w+)`? (BEFORE INSERT) ON `?(\w+)`?", r"TRIGGER \1 \2 ON \3", text
+        )
+        return text.replace(" PRESERVE ENABLE DO ", " PRESERVE DISABLE DO ")
+
+    assert told(again) == told(name)
+    assert compare(mariadb.url(name), str(path)).equal
+    found = compare(mariadb.url(again), str(path))
+    times = mariadb.run("SHOW VARIABLES LIKE 'system_versioning_insert_history'")
+    assert found.equal if times else any("does not take other times" in n for n in report.notes)
+
+
 def test_sakila_goes_there_and_back(mariadb: MariadbServer, samples: Path, tmp_path: Path) -> None:
     mariadb.script((samples / "db" / "mysql" / "sakila.mysql.sql").read_text())
     path = tmp_path / "sakila.siard"

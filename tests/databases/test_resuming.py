@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from muniment.compare import compare
+from muniment.errors import UsageError
 from muniment.siard import open_siard
-from muniment.transfer import ArchiveOptions, Progress, Report, archive
-from servers.mariadb import MariadbServer
+from muniment.transfer import ArchiveOptions, Progress, Report, archive, restore
+from servers.mariadb import MariadbServer, is_mysql
 from servers.postgresql import Cluster
 
 SQL = tuple(
@@ -123,3 +125,75 @@ def test_mariadb_says_that_it_may_have_changed(
     mariadb.run("UPDATE t1 SET name = 'new'", database=name)
     assert OTHER in run(mariadb.url(name), tmp_path / "a.siard").notes
     assert "may have changed" in description(tmp_path / "a.siard")
+
+
+# Restoring into a server that cannot undo definitions
+
+
+@pytest.fixture
+def shop(mariadb: MariadbServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The archive of a database with keys, a sequence and a view."""
+    monkeypatch.chdir(tmp_path)
+    name = mariadb.new_database()
+    mariadb.run(
+        *SQL,
+        "ALTER TABLE t1 ADD UNIQUE KEY (name), ADD CONSTRAINT up FOREIGN KEY (id)"
+        " REFERENCES t0 (id)",
+        *(() if is_mysql() else ("CREATE SEQUENCE s START WITH 7",)),
+        "CREATE VIEW v AS SELECT * FROM t2",
+        database=name,
+    )
+    archive(mariadb.url(name), tmp_path / "shop.siard")
+    return tmp_path / "shop.siard"
+
+
+def refill(path: Path, url: str, stop: str = "", **more: Any) -> Report:
+    def watch(progress: Progress) -> None:
+        if progress.table == stop:
+            raise Lost
+
+    return restore(path, url, progress=watch, resume=True, **more)
+
+
+def test_a_restore_goes_on_behind_the_tables_that_are_complete(
+    mariadb: MariadbServer, shop: Path
+) -> None:
+    name = mariadb.new_name()
+    for stop, kept in (("t1", "1 table is"), ("t2", "2 tables are")):
+        with pytest.raises(Lost) as caught:
+            refill(shop, mariadb.url(name), stop)
+        assert caught.value.__notes__[0].startswith(f"{kept} complete and stay in the server")
+    mariadb.run("UPDATE t0 SET name = 'seen' WHERE id = 1", database=name)  # it is not loaded again
+    report = refill(shop, mariadb.url(name))
+    assert "2 tables are those of an earlier run" in report.notes
+    assert {item.kind for item in report.left_out} <= {"user", "role", "privilege"}
+    assert mariadb.run("SELECT name FROM t0 WHERE id = 1", database=name) == [("seen",)]
+    mariadb.run("UPDATE t0 SET name = 'one' WHERE id = 1", database=name)
+    assert compare(mariadb.url(name), str(shop)).equal
+    tables = {row[0] for row in mariadb.run("SHOW TABLES", database=name)}
+    assert tables == {"t0", "t1", "t2", "v"} | (set() if is_mysql() else {"s"})
+
+
+def test_a_restore_that_completed_nothing_leaves_nothing(
+    mariadb: MariadbServer, shop: Path
+) -> None:
+    name = mariadb.new_name()
+    with pytest.raises(Lost):
+        refill(shop, mariadb.url(name), "t0")
+    assert mariadb.run(f"SHOW DATABASES LIKE '{name}'") == []
+
+
+def test_a_restore_does_not_go_on_from_another_archive(mariadb: MariadbServer, shop: Path) -> None:
+    name = mariadb.new_name()
+    with pytest.raises(Lost):
+        refill(shop, mariadb.url(name), "t2")
+    with pytest.raises(UsageError, match="from another archive, or with other options"):
+        refill(shop, mariadb.url(name), constraints=False)
+    with pytest.raises(UsageError, match="has t0, t1"):
+        restore(shop, mariadb.url(name))
+    assert mariadb.run("SELECT COUNT(*) FROM t1", database=name) == [(3,)]
+
+
+def test_postgresql_is_restored_at_once_or_not_at_all(postgresql: Cluster, shop: Path) -> None:
+    with pytest.raises(UsageError, match="all at once or not at all"):
+        refill(shop, postgresql.url(postgresql.new_database()))

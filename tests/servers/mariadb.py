@@ -95,6 +95,12 @@ class MariadbServer:
                 cursor.execute(statement)
             return list(cursor.fetchall())
 
+    def dump(self, database: str) -> str:
+        """Return what mariadb-dump says about definitions, routines, events and triggers."""
+        words = ["--no-data", "--routines", "--events", "--skip-dump-date", "--skip-comments"]
+        command = [program("mariadb-dump"), "--no-defaults", "-uroot", f"--socket={self.socket}"]
+        return run([*command, "--skip-ssl", *words, database], _USER)
+
     def has_type(self, name: str) -> bool:
         """Whether the server knows a type; some are younger than others."""
         try:
@@ -111,6 +117,7 @@ class MariadbServer:
             f"--socket={self.socket}",
             "--local-infile=1",
             "--default-character-set=utf8mb4",
+            *([] if is_mysql() else ["--skip-ssl"]),
         ]
         run(
             [program("mariadb", "mysql"), *words, *([database] if database else [])],

@@ -96,7 +96,7 @@ _MEANINGS = {
 _LOST = (2006, 2013)
 _SESSION = (
     "SET SESSION time_zone='+00:00', sql_mode='', net_write_timeout=86400, net_read_timeout=86400,"
-    " wait_timeout=604800, group_concat_max_len=1048576"
+    " wait_timeout=604800, group_concat_max_len=1048576, lock_wait_timeout=60"
 )
 
 

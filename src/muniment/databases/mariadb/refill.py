@@ -49,11 +49,14 @@ def _schema_statements(target: MariadbTarget, schema: Schema) -> tuple[str, ...]
 def _sequences(target: MariadbTarget, schema: Schema) -> None:
     for statement in _schema_statements(target, schema):
         if is_definition(statement, "SEQUENCE") or _SETVAL.fullmatch(statement):
+            made = re.match(r"CREATE SEQUENCE (`(?:[^`]|``)+`)", statement)
+            if made and target.is_resumed:
+                target.refusal(f"DROP SEQUENCE IF EXISTS {made[1]}")
             reason = target.refusal(statement)
             if reason is not None:
                 target.left_out.append(LeftOut("sequence", f"of {schema.name}", reason, statement))
-            elif name := re.match(r"CREATE SEQUENCE (`(?:[^`]|``)+`)", statement):
-                place = f"{quote(target.place(schema.name))}.{name[1]}"
+            elif made:
+                place = f"{quote(target.place(schema.name))}.{made[1]}"
                 target.undo_with(f"DROP SEQUENCE IF EXISTS {place}")
 
 

@@ -14,8 +14,16 @@ from muniment.sql.model import Column, Database, ForeignKey, Leaf, Schema, Shape
 from muniment.sql.original import split_original
 from muniment.sql.types import Kind, PredefinedType
 
-__all__ = ["NewTable", "column_types", "foreign_key_sql", "orphan_sql", "text_literal"]
+__all__ = [
+    "LONGEST_NAME",
+    "NewTable",
+    "column_types",
+    "foreign_key_sql",
+    "orphan_sql",
+    "text_literal",
+]
 
+LONGEST_NAME = 64  # characters
 _ROW_BYTES = 60_000  # of a row; longer text has to lie outside it
 _COMMENT = 1024
 _ACTIONS = ("CASCADE", "SET NULL", "RESTRICT", "NO ACTION")
@@ -50,8 +58,7 @@ class NewTable:
         if primary and self.table.primary_key:
             lines.append(f"PRIMARY KEY ({quote_names(self.table.primary_key.columns)})")
         lines += [
-            f"CONSTRAINT {quote(name)} CHECK ({condition})"
-            for name, condition in self.checks.items()
+            f"{constraint_name(name)}CHECK ({condition})" for name, condition in self.checks.items()
         ]
         words, _ = split_original(self.table.description)
         comment = f" COMMENT={text_literal(words)}" if words and len(words) <= 2 * _COMMENT else ""
@@ -90,7 +97,7 @@ class NewTable:
         if self.original is not None:
             return [] if self.indexes_made else [f"ADD {index}" for index in self.original.indexes]
         return [
-            f"ADD UNIQUE KEY {quote(key.name)} ({quote_names(key.columns)})"
+            f"ADD UNIQUE KEY {quote(key.name[:LONGEST_NAME])} ({quote_names(key.columns)})"
             for key in self.table.candidate_keys
         ]
 
@@ -106,6 +113,11 @@ class NewTable:
             native = parse_native(type_)
             found.append(NewColumn(column.name, native, shape, charset, computed, counts))
         return tuple(found)
+
+
+def constraint_name(name: str | None) -> str:
+    """The clause that names a constraint; none for a name that is too long."""
+    return f"CONSTRAINT {quote(name)} " if name and len(name) <= LONGEST_NAME else ""
 
 
 def column_types(
@@ -155,7 +167,9 @@ def _fitting(types: list[str]) -> list[str]:
     return types
 
 
-def foreign_key_sql(key: ForeignKey, parent: str, original: CreateTable | None) -> str:
+def foreign_key_sql(
+    key: ForeignKey, parent: str, original: CreateTable | None, *, named: bool = True
+) -> str:
     """Return the clause of ALTER TABLE that adds a foreign key."""
     columns = quote_names([r.column for r in key.references])
     referenced = quote_names([r.referenced for r in key.references])
@@ -166,7 +180,7 @@ def foreign_key_sql(key: ForeignKey, parent: str, original: CreateTable | None) 
     )
     if original is not None:  # which tells NO ACTION from nothing
         actions = original.actions.get(key.name, actions)
-    head = f"ADD CONSTRAINT {quote(key.name)} FOREIGN KEY ({columns})"
+    head = f"ADD {constraint_name(key.name) if named else ''}FOREIGN KEY ({columns})"
     return f"{head} REFERENCES {parent} ({referenced}){actions}"
 
 

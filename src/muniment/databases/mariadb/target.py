@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace as replace_table
 from functools import partial
 from typing import Any
 
@@ -16,9 +17,11 @@ from pymysql import err
 from muniment.databases.mariadb.address import Address, parse_address
 from muniment.databases.mariadb.connection import Session, connect, quote, sentence, translated
 from muniment.databases.mariadb.loading import LoadEncoder, Loader, LoadPiece, NewColumn
+from muniment.databases.mariadb.progress import BOOK, Book, Kept, fingerprint
 from muniment.databases.mariadb.refill import remake
 from muniment.databases.mariadb.statement import parse_create
 from muniment.databases.mariadb.tables import (
+    LONGEST_NAME,
     NewTable,
     column_types,
     foreign_key_sql,
@@ -26,6 +29,7 @@ from muniment.databases.mariadb.tables import (
     takes_cells,
 )
 from muniment.databases.mariadb.types import native_type, parse_native
+from muniment.databases.naming import refuse_long_names
 from muniment.errors import DatabaseError, UsageError
 from muniment.sql.leftout import LeftOut, left_out_rights
 from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
@@ -41,17 +45,27 @@ _ASIDE = "muniment_replaced_{}"
 
 
 @contextmanager
-def create_target(url: str, *, replace: bool = False) -> Iterator[MariadbTarget]:
-    """Open a server for writing; what was made is dropped again if the block fails."""
+def create_target(
+    url: str, *, replace: bool = False, resume: bool = False
+) -> Iterator[MariadbTarget]:
+    """Open a server for writing; what was made is dropped again if the block fails.
+
+    With ``resume`` complete tables stay, and a later run goes on behind them.
+    """
+    if replace and resume:
+        raise UsageError("--replace and --resume exclude each other")
     address = parse_address(url)
     server = Address(
         address.url, None, address.host, address.port, address.socket, address.user,
         address.password, address.ssl, address.timeout,
     )  # fmt: skip
-    target = MariadbTarget(connect(server, local_infile=True), address.database, replace)
+    target = MariadbTarget(connect(server, local_infile=True), address.database, replace, resume)
     try:
         yield target
     except BaseException as error:
+        if advice := target.advice():
+            error.add_note(advice)
+            raise
         left = target.undo()
         if left and isinstance(error, DatabaseError | UsageError):
             raise type(error)(f"{error}. {left}") from error
@@ -63,8 +77,13 @@ def create_target(url: str, *, replace: bool = False) -> Iterator[MariadbTarget]
 class MariadbTarget:
     """A server that takes a database; make it with ``create_target``."""
 
-    def __init__(self, session: Session, database: str | None, replace: bool) -> None:
+    def __init__(
+        self, session: Session, database: str | None, replace: bool, resume: bool = False
+    ) -> None:
         self._session, self._into, self._replace = session, database, replace
+        self._resume = resume
+        self._books: dict[str, Book] = {}
+        self._kept: dict[tuple[str, str], Kept] = {}  # complete tables, of this run as well
         self.notes: list[str] = []
         self.left_out: list[LeftOut] = []
         self._tables: dict[tuple[str, str], NewTable] = {}
@@ -72,6 +91,8 @@ class MariadbTarget:
         self._made: list[str] = []  # statements that undo what was made, last first
         self._aside: list[tuple[str, str]] = []  # replaced tables: their place, where they wait
         self._views_there: list[str] = []
+        self._keeps_times = False
+        self._check_names: dict[str, set[str]] = {}
         self._local = bool(session.value("SELECT @@local_infile"))
         self._packet = int(session.value("SELECT @@max_allowed_packet"))
         if not self._local:
@@ -89,6 +110,7 @@ class MariadbTarget:
         self._same = product in ("MariaDB", "MySQL")
         self._product = product
         self._places = self._choose_places(database)
+        refuse_long_names(database, self._session.product.name, LONGEST_NAME, len, "characters")
         with translated(self._session.address.url):
             self._settings()
             for schema in database.schemas:
@@ -97,6 +119,18 @@ class MariadbTarget:
                 remake(self, schema, "SEQUENCE")
             for schema, table in database.tables():
                 self._define_table(schema, table)
+
+    def completed(self, schema: Schema, table: Table) -> Table | None:
+        """Return a table with its rows if an earlier run has completed it."""
+        kept = self._kept.get((schema.name, table.name))
+        return replace_table(table, rows=kept.rows) if kept and kept.rows is not None else None
+
+    def keep(self, schema: Schema, table: Table) -> None:
+        """Note that a table is complete."""
+        if book := self._books.get(schema.name):
+            own_words = self._tables[schema.name, table.name].original is not None
+            book.keep(table.name, table.rows, own_words)
+            self._kept[schema.name, table.name] = Kept(table.rows, own_words)
 
     def encoder(self, schema: Schema, table: Table) -> LoadEncoder:
         """Return what prepares batches for LOAD DATA; runs in worker processes."""
@@ -118,6 +152,9 @@ class MariadbTarget:
     def finish(self, database: Database) -> None:
         """Add keys, routines, views, triggers and events."""
         with translated(self._session.address.url):
+            for book in self._books.values():
+                book.reopen()
+            self._kept = {}
             for _, waiting in self._aside:
                 self.run(f"DROP TABLE {waiting}")
             for view in self._views_there:
@@ -133,9 +170,21 @@ class MariadbTarget:
             for kind in ("ROUTINE", "VIEW", "TRIGGER", "EVENT", "DATABASE"):
                 for schema in database.schemas:
                     remake(self, schema, kind)
+            for book in self._books.values():
+                book.close()
         reason = "passwords are not archived, so nobody is given rights; make users by hand"
         self.left_out += left_out_rights(database, reason)
         self._made = []
+
+    def advice(self) -> str:
+        """What to do about complete tables that stay; nothing if there are none."""
+        if not (self._resume and self._kept):
+            return ""
+        count = "1 table is" if len(self._kept) == 1 else f"{len(self._kept)} tables are"
+        return (
+            f"{count} complete and stay in the server; run the same command with --resume to go "
+            f"on, or drop the tables and {BOOK} to give up"
+        )
 
     def undo(self) -> str:
         """Remove what was made; return what could not be removed, in words."""
@@ -169,6 +218,11 @@ class MariadbTarget:
     def product(self) -> str:
         """The product the archive came from, if it is one of the two; else nothing."""
         return self._product if self._same else ""
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether an earlier run has left something to go on from."""
+        return bool(self._kept)
 
     @property
     def database(self) -> Database:
@@ -221,8 +275,9 @@ class MariadbTarget:
             f"SET SESSION sql_mode='{_MODE}', foreign_key_checks=0,"
             " max_error_count=65535, time_zone='+00:00'"
         )
-        for optional in ("check_constraint_checks=0", "system_versioning_insert_history=1"):
-            self.refusal(f"SET SESSION {optional}")
+        self.refusal("SET SESSION check_constraint_checks=0")
+        # Whether the times at which rows came can be given with them.
+        self._keeps_times = self.refusal("SET SESSION system_versioning_insert_history=1") is None
 
     def _make_room(self, schema: Schema) -> None:
         """Make a schema's database, and see to what is in its way."""
@@ -233,6 +288,8 @@ class MariadbTarget:
         )
         there = {name.lower(): (name, kind) for name, kind in rows}
         coming = [t.name for t in schema.tables] + [v.name for v in schema.views]
+        if self._resume:
+            there = self._go_on(schema, there)
         clashing = [there[name.lower()] for name in coming if name.lower() in there]
         if clashing and not self._replace:
             names = ", ".join(name for name, _ in clashing[:5]) + (
@@ -248,6 +305,8 @@ class MariadbTarget:
         if not exists:
             self.run(f"CREATE DATABASE {quote(place)} CHARACTER SET utf8mb4")
             self.undo_with(f"DROP DATABASE {quote(place)}")
+        if self._resume and schema.name not in self._books:
+            self._open_book(schema)
         for name, kind in clashing:
             if kind == "VIEW":
                 self._views_there.append(quote(place, name))
@@ -256,13 +315,45 @@ class MariadbTarget:
             self.run(f"RENAME TABLE {quote(place, name)} TO {waiting}")
             self._aside.append((quote(place, name), waiting))
 
+    def _go_on(
+        self, schema: Schema, there: dict[str, tuple[str, str]]
+    ) -> dict[str, tuple[str, str]]:
+        """Return what is in the way besides what an earlier run of this restore left."""
+        if BOOK not in there:
+            return there
+        earlier = self._open_book(schema)
+        place = self.place(schema.name)
+        for name, kept in earlier.items():
+            there.pop(name.lower(), None)
+            if kept.rows is None:
+                self.run(f"DROP TABLE IF EXISTS {quote(place, name)}")
+            else:
+                self._kept[schema.name, name] = kept
+        if self._kept:
+            self.notes.append(f"{len(self._kept)} tables are those of an earlier run")
+        return {name: found for name, found in there.items() if found[1] != "SEQUENCE"}
+
+    def _open_book(self, schema: Schema) -> dict[str, Kept]:
+        book = Book(self._session, self.place(schema.name), fingerprint(self._database))
+        self._books[schema.name] = book
+        self.undo_with(f"DROP TABLE IF EXISTS {quote(book.place, BOOK)}")
+        return book.open()
+
     def _define_table(self, schema: Schema, table: Table) -> None:
+        kept = self._kept.get((schema.name, table.name))
+        if book := self._books.get(schema.name) if kept is None else None:
+            book.begin(table.name)
         shapes = tuple(shape_of(self._database, schema.name, c) for c in table.columns)
         product = self._session.product
         place = quote(self.place(schema.name), table.name)
         made = self._own_words(schema, table, place, shapes)
         self.use(schema)
-        reason = self.refusal(made.statement(product)) if made else "there is none"
+        reason: str | None = "there is none"
+        if made and kept is None:
+            reason = self.refusal(made.statement(product))
+        elif made and kept:
+            made.statement(product)  # which settles when its indexes are made
+            reason = None if kept.own_words else "an earlier run could not"
         if made is None or reason is not None:
             types, texts = column_types(self._database, schema, table, product, self._same)
             if self.product and made is not None:
@@ -276,7 +367,8 @@ class MariadbTarget:
             made = NewTable(schema, table, place, shapes, types)
             made.defaults = dict(self._defaults(made))
             made.checks = dict(self._checks(made))
-            self._create_described(made)
+            if kept is None:
+                self._create_described(made)
         self.undo_with(f"DROP TABLE IF EXISTS {place}")
         self._tables[schema.name, table.name] = made
         self._columns[schema.name, table.name] = self._new_columns(made)
@@ -341,11 +433,20 @@ class MariadbTarget:
             except NotTranslatable as error:
                 reason = str(error)
             if reason is None:
-                yield check.name, condition
+                yield self._free_check(made, check.name), condition
             else:
                 name = f"{check.name} of {made.where}"
                 sql = f"CHECK ({check.condition})"
                 self.left_out.append(LeftOut("check constraint", name, reason, sql))
+
+    def _free_check(self, made: NewTable, name: str) -> str:
+        """A name for a check; MySQL's have to differ within a whole database."""
+        if self._session.product.checks_by_table:
+            return name
+        taken = self._check_names.setdefault(made.schema.name, set())
+        chosen = name if name not in taken else f"{made.table.name}_{name}"
+        taken.add(chosen)
+        return chosen
 
     def _probe(self, body: str) -> str | None:
         """Return why the server does not take the body of a table that an archive brings."""
@@ -359,12 +460,20 @@ class MariadbTarget:
     def _new_columns(self, made: NewTable) -> tuple[NewColumn, ...]:
         """Look at a table that was made: some of its columns may compute their values."""
         rows = self._session.rows(
-            "SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, EXTRA FROM"
+            "SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, EXTRA, GENERATION_EXPRESSION FROM"
             " information_schema.COLUMNS WHERE TABLE_SCHEMA=%s AND TABLE_NAME=%s",
             self.place(made.schema.name),
             made.table.name,
         )
-        facts = {name: (type_, charset, extra or "") for name, type_, charset, extra in rows}
+        facts = {}
+        for name, type_, charset, extra, expression in rows:
+            is_time = expression in ("ROW START", "ROW END")
+            facts[name] = type_, charset, "" if is_time and self._keeps_times else extra or ""
+            if is_time and not self._keeps_times:
+                self.notes.append(
+                    f"{made.where}.{name} says when the rows came into this server: it does not "
+                    "take other times"
+                )
         return made.new_columns(facts)
 
     # Keys
@@ -388,6 +497,10 @@ class MariadbTarget:
             else:
                 reason = f"rows refer to rows that {key.referenced_table} does not have"
                 reason = reason if broken else self.refusal(sql)
+                if reason is not None and not broken:  # another table may have a key of that name
+                    nameless = foreign_key_sql(key, parent, made.original, named=False)
+                    if self.refusal(f"ALTER TABLE {made.place} {nameless}") is None:
+                        reason = None
             if reason is not None:
                 name = f"{key.name} of {made.where}"
                 self.left_out.append(LeftOut("foreign key", name, reason, sql))

@@ -15,7 +15,7 @@ from muniment.databases.postgresql.statements import (
     moved,
     own_row_count,
 )
-from muniment.databases.postgresql.tables import foreign_key_sql, names_sql
+from muniment.databases.postgresql.tables import constraint_name, foreign_key_sql, names_sql
 from muniment.sql.leftout import (
     left_out_rights,
     left_out_routine,
@@ -122,7 +122,7 @@ class Completion:
             if key.name in own:
                 self.builder.make(Item(named, where, (own[key.name],)))
                 continue
-            name = f" CONSTRAINT {quote(key.name)}" if key.name else ""
+            name = constraint_name(key.name)
             head = f"ALTER TABLE {quote(schema.name, table.name)} ADD"
             clause = f"{kind} ({names_sql(key.columns)})"
             ways = [f"{head}{name} {clause}", f"{head} {clause}"]  # the name may be taken
@@ -157,7 +157,7 @@ class Completion:
             if check.name in own:
                 self.builder.make(replace(item, statements=(own[check.name],)))
                 continue
-            name = f" CONSTRAINT {quote(check.name)}" if check.name else ""
+            name = constraint_name(check.name)
             ways = [
                 f"ALTER TABLE {place} ADD{name} CHECK ({condition}\n)"
                 for condition in self._ways(schema, check.condition)
@@ -172,7 +172,7 @@ class Completion:
         if key.name in own:
             self._with_or_without_rows(item, [own[key.name]])
             return
-        name = f" CONSTRAINT {quote(key.name)}" if key.name else ""
+        name = constraint_name(key.name)
         place = quote(schema.name, table.name)
         sql = f"ALTER TABLE {place} ADD{name} {foreign_key_sql(key)}"
         self._with_or_without_rows(replace(item, foreign=False), [sql])

@@ -17,10 +17,12 @@ from muniment.sql.model import (
 from muniment.sql.types import Kind, NamedType, PredefinedType, Type
 
 __all__ = [
-    "column_type", "create_table_sql", "create_types", "foreign_key_sql", "is_type_text",
+    "LONGEST_NAME", "byte_length", "column_type", "constraint_name",
+    "create_table_sql", "create_types", "foreign_key_sql", "is_type_text",
     "names_sql", "nearest_type", "type_sql",
 ]  # fmt: skip
 
+LONGEST_NAME = 63  # bytes
 _MOST_DIGITS, _LONGEST = 1000, 10_485_760
 _FINEST = 6  # digits of a second
 _SAFE_TYPE = re.compile(
@@ -112,6 +114,17 @@ def _attributes(schema: Schema, user_type: UserType) -> str:
     return ", ".join(
         f"{quote(a.name)} {column_type(a, schema.name, False)}" for a in user_type.attributes
     )
+
+
+def byte_length(name: str) -> int:
+    """The length that PostgreSQL limits."""
+    return len(name.encode())
+
+
+def constraint_name(name: str | None) -> str:
+    """The clause that names a constraint; none for a name that would be cut."""
+    usable = name and byte_length(name) <= LONGEST_NAME
+    return f" CONSTRAINT {quote(name)}" if name and usable else ""
 
 
 def names_sql(names: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, BinaryIO
 
+from muniment.databases.naming import refuse_long_names
 from muniment.databases.postgresql.builder import Builder, Item
 from muniment.databases.postgresql.completion import Completion
 from muniment.databases.postgresql.connection import (
@@ -32,6 +33,8 @@ from muniment.databases.postgresql.pieces import (
 )
 from muniment.databases.postgresql.statements import is_early, moved, own_row_count
 from muniment.databases.postgresql.tables import (
+    LONGEST_NAME,
+    byte_length,
     column_type,
     create_table_sql,
     create_types,
@@ -116,6 +119,8 @@ class PostgresqlTarget:
         self._same = (database.database_product or "").startswith("PostgreSQL")
         self._trusted = (database.producer_application or "").startswith("Muniment ")
         self._builder.names = dict(_schema_names(database)) if self._same else {}
+        # The server would cut them in silence, and two of them might become one.
+        refuse_long_names(database, "PostgreSQL", LONGEST_NAME, byte_length, "bytes")
         self._make_room(database)
         for schema in database.schemas:
             place = quote(schema.name)
