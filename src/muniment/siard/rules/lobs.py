@@ -12,7 +12,7 @@ from muniment.errors import LobError, SiardError
 from muniment.siard.lobs.folders import ZipPiece
 from muniment.siard.lobs.location import location_of
 from muniment.siard.lobs.resolving import Found, Resolver
-from muniment.siard.lobs.verifying import Measure
+from muniment.siard.lobs.verifying import Measure, is_of_last
 from muniment.siard.rules.general import uri_faults
 from muniment.siard.rules.segments import segment_of
 from muniment.sql.model import Schema, Table
@@ -121,6 +121,8 @@ class LobChecks:
         stated = measure.hexdigest()
         if stated and stated != location.digest:
             message = f"{location.file!r}: its {location.digest_type} digest is {stated}"
+            if is_of_last(location, found.last):
+                message += "; the one stated is that of its last part alone"
             report.add("T_6.4-5", column, row, message, kind="digest mismatch")
 
 
