@@ -217,7 +217,10 @@ class KeyStore:
         ):  # fmt: skip
             self._db.execute(f"SET {setting} = '{value}'")
         self._tables: dict[tuple[str, str], tuple[str, dict[str, str]]] = {}
-        self.objects, self.links = SharedStore(self._db, "objects"), SharedStore(self._db, "links")
+        self.outer, self.links = (
+            SharedStore(self._db, "outer_files"),
+            SharedStore(self._db, "links"),
+        )
 
     def close(self) -> None:
         self._db.close()

@@ -75,9 +75,12 @@ class LobChecks:
             report.add("T_6.2-1", column, row, str(error), kind="lob")
             return
         _note_place(found, location.file, path[0], report)
-        entries = [p.entry for p in found.pieces if found.inside and isinstance(p, ZipPiece)]
-        report.used += [entry.number for entry in entries]
-        report.objects.add(entries[0] if entries else found.pieces[0].name, path[0], row)
+        if found.inside:
+            entries = [p.entry for p in found.pieces if isinstance(p, ZipPiece)]
+            report.inside.add(entries[0].number, path[0], row)
+            report.used += [entry.number for entry in entries[1:]]
+        else:
+            report.outer.add(found.pieces[0].name, path[0], row)
         self._measure(found, location, column, row, report)
 
     def _compare_kind(
