@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -47,7 +48,7 @@ def parts(*names: tuple[str, bytes]) -> tuple[tuple[str, bytes], ...]:
     return tuple((f"d_lobs/c/{name}", data) for name, data in names)
 
 
-OUT = {"base": "./d_lobs/", "column": "c/"}
+OUT: dict[str, Any] = {"base": "./d_lobs/", "column": "c/"}
 SEGMENT = f'file="seg_1/a.bin" {GOOD}'
 BAD = {
     "absolute path": Bad(f'file="@SECRET@" {GOOD}', "must be relative", rule="T_6.2-1"),

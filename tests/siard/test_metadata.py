@@ -307,9 +307,9 @@ def test_a_digest_type_in_small_letters_is_read():
     assert parse_metadata(document(body)).message_digests == (model.MessageDigest("MD5", "ab"),)
 
 
-def test_the_folder_of_a_siard_1_0_column_is_its_lob_folder():
+def test_the_folder_of_a_siard_1_0_column_lies_inside_and_is_no_lob_folder():
     column = "<column><name>c</name><folder>lob1</folder><type>BLOB</type></column>"
-    assert only_column(column_document(column, "1.0")).lob_folder == "lob1"
+    assert only_column(column_document(column, "1.0")).lob_folder is None
 
 
 def test_a_siard_1_0_routine_is_specific_by_its_name():

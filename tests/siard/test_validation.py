@@ -533,9 +533,18 @@ def test_two_cells_that_name_one_file_are_told(tmp_path: Path) -> None:
     files = changed(VALID, WORK, last, last + picture)
     result = check(tmp_path, files)
     assert [(f.rule, f.severity, f.where) for f in result.findings] == [
-        ("T_6.4-5", Severity.WARNING, "MAIN.WORK.PICTURE, row 1")
+        ("T_6.4-5", Severity.WARNING, "MAIN.WORK.PICTURE, row 3")
     ]
-    assert "so does MAIN.WORK.PICTURE, row 3: they name one file" in messages(result)
+    assert "another cell names 'content/schema0/table1/lob6/record0.bin'" in messages(result)
+    track = row[row.index("<c9 ") : row.index("/>", row.index("<c9 ")) + 2]
+    (tmp_path / "museum.siard").unlink()
+    result = check(tmp_path, changed(VALID, WORK, last, last + track))
+    assert [(f.rule, f.severity, f.where) for f in result.findings] == [
+        ("T_6.4-5", Severity.WARNING, "MAIN.WORK.TRACK, row 1"),
+        ("T_6.2-1", Severity.WARNING, "MAIN.WORK.TRACK, row 1"),
+    ]
+    assert "so does MAIN.WORK.TRACK, row 3: they name one file" in messages(result)
+    assert "they link to one file; SQL/MED allows one link per file" in messages(result)
 
 
 def test_objects_beneath_a_root_are_found(tmp_path: Path) -> None:

@@ -272,8 +272,11 @@ def _flag(name: str, missing: bool | None = None) -> _Entry:
 
 
 def _lob_folder() -> _Entry:
-    """A URI, which is kept as URL-encoded ASCII (G_3.4-2)."""
-    return _value("lobFolder", str.strip, _encode_uri, older="folder")
+    """A URI, which is kept as URL-encoded ASCII (G_3.4-2).
+
+    The ``folder`` of a column in 1.0 and 2.0 is left: it lies inside, and cells name all of it.
+    """
+    return _value("lobFolder", str.strip, _encode_uri)
 
 
 def _encode_uri(uri: str) -> str:

@@ -138,7 +138,7 @@ class Scan:
                 self._check_count(number, each)
             yield
             yield from self._check_keys(store)
-            self._check_shared(store.objects, "T_6.4-5", "they name one file")
+            self._check_shared(store.outer, "T_6.4-5", "they name one file")
             self._check_shared(
                 store.links, "T_6.2-1", "they link to one file; SQL/MED allows one link per file"
             )
@@ -206,14 +206,12 @@ class Scan:
                     case, f"{each.name}{column}", case.first[-1][1], kind + each.name, rest
                 )
         store.add(each.schema, each.table, piece.keys, before)
-        store.objects.add(number, piece.objects, before)
+        self._mark(number, piece, before)
+        store.outer.add(number, piece.outer, before)
         store.links.add(number, piece.links, before)
         self._counts[number] += piece.rows
         self.rows += piece.rows
         self.lobs += piece.lobs
-        for entry in piece.used:
-            self._used.add(entry)
-            self._read.add(entry)
         self._broken[number] |= piece.broken
         self._archive.report.look(*piece.looked_at)
         for at, (file, segments) in piece.outside.items():
@@ -222,6 +220,23 @@ class Scan:
         self._tell(
             Progress(each.schema.name, table.name, self._counts[number], table.rows, self._bytes)
         )
+
+    def _mark(self, number: int, piece: RunReport, before: int) -> None:
+        """Mark the entries that cells refer to; each should be one cell's own."""
+        cells = piece.inside
+        for entry, column, row in zip(cells.goals, cells.columns, cells.rows, strict=True):
+            if entry in self._used:
+                where = self._cell_name((number, column, before + row))
+                name = self._archive.whole.directory.entry(entry).name
+                message = f"another cell names {name!r} as well"
+                self._archive.report(
+                    "T_6.4-5", where, message, Severity.WARNING, kind="shared entry"
+                )
+            self._used.add(entry)
+            self._read.add(entry)
+        for entry in piece.used:
+            self._used.add(entry)
+            self._read.add(entry)
 
     def _report(self, case: Any, where: str, message: str, kind: str, count: int = 1) -> None:
         severity = Severity(case.severity) if case.severity else None

@@ -7,6 +7,7 @@ other writers follow, each under its name; ``Found.reading`` says which one it w
                         folder: outside, beneath the database's folder or beside the archive
     root-of-zip         inside, from the root, although folders are set (DBPTK, internal objects)
     folders-in-zip      inside, beneath the folders (Full Convert)
+    in-table-folder     inside, beneath the folder of the table or of its column (SIARD 1.0)
     up-from-zip         ``../`` counted from the ZIP file as from a folder (SIARD Suite, DBPTK)
     no-column-folder    outside, beneath the database's folder alone (E-ARK 2.0)
     moved               an absolute folder whose objects now lie beside the archive, or beneath a
@@ -19,6 +20,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
@@ -71,6 +73,11 @@ class Found:
             return self.pieces[0].size
         return sum(piece.size for piece in self.pieces)
 
+    @property
+    def last(self) -> Piece | None:
+        """The last of several parts."""
+        return self.pieces[-1] if len(self.pieces) > 1 else None
+
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes, unproven."""
         for piece in self.pieces:
@@ -107,9 +114,9 @@ class Resolver:
             where = partial(self.cell, schema, table, location)
             name = found.pieces[0].name
             if size <= _SMALL:
-                stream = _Small(proven(found.whole(), name, where, location, text))
+                stream = _Small(proven(found.whole(), name, where, location, text, found.last))
             else:
-                verified = Verified(found.chunks(), name, where, location, text)
+                verified = Verified(found.chunks(), name, where, location, text, found.last)
                 stream = io.BufferedReader(verified, _BUFFER)
         except LobError as error:
             raise error.at(self.cell(schema, table, location)) from error
@@ -135,7 +142,10 @@ class Resolver:
         if name in ("", ".", ".."):
             raise LobError(location.file, "that is not the name of a file", "T_6.2-1")
         refused: list[LobError] = []
-        for reading, place, steps in self._readings(folders, head):
+        table_folder = f"content/{schema.folder}/{table.folder}"
+        for reading, place, steps in chain(
+            self._readings(folders, head), self._in_table(table_folder, location.path[0], head)
+        ):
             try:
                 if pieces := self._look(place, steps, name):
                     return Found(pieces, reading, place == _INSIDE)
@@ -144,6 +154,13 @@ class Resolver:
         if refused:
             raise refused[0]
         raise LobMissing(location.file, self._not_found(folders, head, location), "T_6.4-5")
+
+    def _in_table(self, table: str, column: int, head: str) -> Iterator[_Reading]:
+        """List the places within a table's own folder; nobody looks there who found it before."""
+        found: list[_Reading] = []
+        for folder in ("", f"lob{column - 1}/", f"lob{column}/"):
+            _add(found, "in-table-folder", _INSIDE, f"{table}/{folder}{head}")
+        yield from found
 
     def is_text(self, schema: Schema, table: Table, location: Location) -> bool:
         """Whether the object is text, whose length counts characters."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import pyarrow as pa
-
 from muniment.errors import SiardError
 from muniment.findings import Severity
-from muniment.siard.directory import Entry
+from muniment.siard.directory import Directory, Entry
 from muniment.siard.rules.archive import Archive, Marks, Report
 from muniment.siard.rules.registry import Rule
 from muniment.siard.volumes import Volumes
@@ -85,12 +83,12 @@ def check_directory(report: Report, archive: ZipReader) -> bool:
             f"{count} entries have this name; nobody can say which one counts",
             kind="twins",
         )  # fmt: skip
-    places = _Places()
+    order = _Order()
     for entry in directory.entries():
-        places.add(entry)
+        order.add(entry)
         _check_method(report, entry)
         _check_local(report, archive.volumes, entry)
-    for number, before in places.overlaps():
+    for number, before in order.overlaps(directory):
         report(
             "G_4.1-1", directory.entry(number).name,
             f"its bytes overlap those of {directory.entry(before).name}",
@@ -99,34 +97,38 @@ def check_directory(report: Report, archive: ZipReader) -> bool:
     return not twins
 
 
-class _Places:
-    """Where entries lie: bytes of two are how small files swell to enormous ones."""
+class _Order:
+    """Whether entries lie one behind the other: bytes of two are how files swell to bombs."""
 
     def __init__(self) -> None:
-        self._starts, self._ends, self._numbers = array("Q"), array("Q"), array("Q")
-        self._ordered = True
+        self._end = 0
+        self._sound = True
 
     def add(self, entry: Entry) -> None:
-        start = max(entry.offset, 0)
-        end = min(start + 30 + len(entry.name) + entry.packed, _FARTHEST)
-        self._ordered &= not self._starts or self._starts[-1] <= start
-        self._starts.append(min(start, _FARTHEST))
-        self._ends.append(end)
-        self._numbers.append(entry.number)
+        self._sound &= self._end <= entry.offset
+        self._end = _end(entry)
 
-    def overlaps(self) -> Iterator[tuple[int, int]]:
-        """Yield the number of each entry that begins before the one ahead of it ends, and that."""
-        order: Iterable[int] = range(len(self._starts))
-        if not self._ordered:
-            import pyarrow.compute as pc  # takes memory; most archives are in order
+    def overlaps(self, directory: Directory) -> Iterator[tuple[int, int]]:
+        """Yield the number of each entry that begins before another ends, and the other's."""
+        if self._sound:
+            return
+        starts, ends, numbers = array("Q"), array("Q"), array("Q")
+        for entry in directory.entries():
+            starts.append(min(max(entry.offset, 0), _FARTHEST))
+            ends.append(min(max(_end(entry), 0), _FARTHEST))
+            numbers.append(entry.number)
+        import pyarrow as pa
+        import pyarrow.compute as pc
 
-            starts = pa.Array.from_buffers(
-                pa.uint64(), len(self._starts), [None, pa.py_buffer(self._starts)]
-            )
-            order = array("Q", pc.sort_indices(starts).buffers()[1].to_pybytes())
+        column = pa.Array.from_buffers(pa.uint64(), len(starts), [None, pa.py_buffer(starts)])
+        order = array("Q", pc.sort_indices(column).buffers()[1].to_pybytes())
         for before, number in pairwise(order):
-            if self._ends[before] > self._starts[number]:
-                yield self._numbers[number], self._numbers[before]
+            if ends[before] > starts[number]:
+                yield numbers[number], numbers[before]
+
+
+def _end(entry: Entry) -> int:
+    return entry.offset + 30 + len(entry.name) + entry.packed
 
 
 def _check_method(report: Report, entry: Entry) -> None:

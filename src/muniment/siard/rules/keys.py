@@ -255,7 +255,8 @@ class KeyStore:
         self._tables: dict[tuple[str, str], tuple[str, dict[str, str]]] = {}
         self._held: dict[str, list[pa.Table]] = {}
         self._rows = 0
-        self.objects, self.links = SharedStore(self._db, "objects"), SharedStore(self._db, "links")
+        self.outer = SharedStore(self._db, "outer_files")
+        self.links = SharedStore(self._db, "links")
 
     def close(self) -> None:
         self._db.close()

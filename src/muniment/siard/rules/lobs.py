@@ -12,7 +12,7 @@ from muniment.errors import LobError, SiardError
 from muniment.siard.lobs.folders import ZipPiece
 from muniment.siard.lobs.location import location_of
 from muniment.siard.lobs.resolving import Found, Resolver
-from muniment.siard.lobs.verifying import Measure
+from muniment.siard.lobs.verifying import Measure, is_of_last
 from muniment.siard.rules.general import uri_faults
 from muniment.siard.rules.segments import segment_of
 from muniment.sql.model import Schema, Table
@@ -75,9 +75,12 @@ class LobChecks:
             report.add("T_6.2-1", column, row, str(error), kind="lob")
             return
         _note_place(found, location.file, path[0], report)
-        entries = [p.entry for p in found.pieces if found.inside and isinstance(p, ZipPiece)]
-        report.used += [entry.number for entry in entries]
-        report.objects.add(entries[0] if entries else found.pieces[0].name, path[0], row)
+        if found.inside:
+            entries = [p.entry for p in found.pieces if isinstance(p, ZipPiece)]
+            report.inside.add(entries[0].number, path[0], row)
+            report.used += [entry.number for entry in entries[1:]]
+        else:
+            report.outer.add(found.pieces[0].name, path[0], row)
         self._measure(found, location, column, row, report)
 
     def _compare_kind(
@@ -121,6 +124,8 @@ class LobChecks:
         stated = measure.hexdigest()
         if stated and stated != location.digest:
             message = f"{location.file!r}: its {location.digest_type} digest is {stated}"
+            if is_of_last(location, found.last):
+                message += "; the one stated is that of its last part alone"
             report.add("T_6.4-5", column, row, message, kind="digest mismatch")
 
 

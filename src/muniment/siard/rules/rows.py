@@ -58,8 +58,9 @@ class RunReport:
     keys: bytes = b""  # the key columns, as an Arrow stream
     lobs: int = 0
     broken: bool = False  # whether there were rows that could not be read
-    used: list[int] = field(default_factory=list)  # entries that cells refer to
-    objects: Cells = field(default_factory=Cells)  # by the file that each cell names
+    inside: Cells = field(default_factory=Cells)  # by the entry that each cell names
+    outer: Cells = field(default_factory=Cells)  # by the file outside that each cell names
+    used: list[int] = field(default_factory=list)  # other entries that cells refer to
     links: Cells = field(default_factory=Cells)  # DATALINK cells, by what they link to
     looked_at: set[str] = field(default_factory=set)
     # objects outside, by column: the first one's location, and the segments that they lie in

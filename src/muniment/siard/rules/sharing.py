@@ -1,7 +1,7 @@
 """Cells that share what each should have for itself: one file, or one link (chapter 7).
 
-There may be millions of large objects, so DuckDB keeps where they lie, and finds those that lie in
-one place.
+Entries of the archive are marked when a cell refers to them. Of things outside there may be
+millions, so DuckDB keeps a number for each, and finds those that are there twice.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from muniment.siard.directory import Entry
-
 __all__ = ["Cells", "Shared", "SharedStore"]
 
 _FIRST = 5
@@ -24,17 +22,16 @@ _FIRST = 5
 class Cells:
     """Cells of a run: what each refers to, its column and its row, both from 1."""
 
-    goals: list[bytes] = field(default_factory=list)
+    goals: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
     rows: list[int] = field(default_factory=list)
 
-    def add(self, goal: str | Entry, column: int, row: int) -> None:
-        """Note a cell that refers to an entry of the archive, or to something outside."""
-        if isinstance(goal, Entry):
-            self.goals.append(goal.number.to_bytes(8, "big"))
-        else:
-            text = goal.encode("utf-8", "surrogatepass")
-            self.goals.append(hashlib.blake2b(text, digest_size=16).digest())
+    def add(self, goal: str | int, column: int, row: int) -> None:
+        """Note a cell that refers to the entry of a number, or to something outside."""
+        if isinstance(goal, str):
+            digest = hashlib.blake2b(goal.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            goal = int.from_bytes(digest, "little")
+        self.goals.append(goal)
         self.columns.append(column)
         self.rows.append(row)
 
@@ -53,7 +50,7 @@ class SharedStore:
 
     def __init__(self, database: Any, name: str) -> None:
         self._db, self._name = database, name
-        database.execute(f"CREATE TABLE {name} (goal BLOB, t INTEGER, c INTEGER, n BIGINT)")
+        database.execute(f"CREATE TABLE {name} (goal UBIGINT, t INTEGER, c INTEGER, n BIGINT)")
 
     def add(self, table: int, cells: Cells, rows_before: int) -> None:
         """Take the cells of a run."""
@@ -61,7 +58,7 @@ class SharedStore:
             return
         run = pa.table(
             {
-                "goal": pa.array(cells.goals, pa.binary()),
+                "goal": pa.array(cells.goals, pa.uint64()),
                 "c": pa.array(cells.columns, pa.int32()),
                 "n": pa.array(cells.rows, pa.int64()),
             }
@@ -74,15 +71,16 @@ class SharedStore:
 
     def shared(self) -> tuple[int, Iterator[Shared]]:
         """Return how many things several cells refer to, and the first of them."""
-        grouped = (
-            "SELECT min((t, n, c)) AS a, max((t, n, c)) AS b, count(*) AS times "
-            f"FROM {self._name} GROUP BY goal HAVING count(*) > 1"
+        several = f"SELECT goal FROM {self._name} GROUP BY goal HAVING count(*) > 1"
+        total = self._db.execute(f"SELECT count(*) FROM ({several})").fetchone()[0]
+        if not total:
+            return 0, iter(())
+        cells = (
+            f"SELECT goal, t, c, n FROM {self._name} WHERE goal IN "
+            f"(SELECT goal FROM ({several}) ORDER BY goal LIMIT {_FIRST}) ORDER BY goal, t, n, c"
         )
-        total = self._db.execute(f"SELECT count(*) FROM ({grouped})").fetchone()[0]
-        found = self._db.execute(f"{grouped} ORDER BY a LIMIT {_FIRST}").fetchall()
-        return total, (Shared(_place(a), _place(b), times) for a, b, times in found)
-
-
-def _place(found: Any) -> tuple[int, int, int]:
-    table, row, column = found.values() if isinstance(found, dict) else found
-    return table, column, row
+        groups: dict[int, list[tuple[int, int, int]]] = {}
+        for goal, table, column, row in self._db.execute(f"{cells} LIMIT 10000").fetchall():
+            groups.setdefault(goal, []).append((table, column, row))
+        found = (Shared(group[0], group[1], len(group)) for group in groups.values())
+        return total, found
