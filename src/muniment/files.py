@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,10 +10,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Protocol
 
+import apsw
+
 from muniment.errors import UsageError
 
 __all__ = [
-    "Beside", "Inside", "chunks_of", "new_file", "refuse_existing", "refuse_losses", "settle",
+    "Beside", "Inside", "chunks_of", "disk_errors", "new_file", "refuse_existing", "refuse_losses",
+    "settle",
 ]  # fmt: skip
 
 
@@ -65,6 +69,17 @@ def _open_new(partial: Path, path: Path) -> BinaryIO:
         raise _Taken(error.errno, error.strerror, str(partial)) from error
     except PermissionError as error:
         raise PermissionError(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Let a full or broken disk be an OSError in indexes, too, as it is everywhere else."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+    except apsw.IOError as error:
+        raise OSError(errno.EIO, f"an index could not be written or read ({error})") from error
 
 
 def settle(partial: Path, path: Path) -> None:

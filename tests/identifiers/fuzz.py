@@ -17,9 +17,10 @@ from vectors import BAD, GOOD, URNS
 
 from muniment.errors import IdentifierError
 from muniment.identifiers import Profile, diagnose, parse_many, parse_series
-from muniment.identifiers.abnf import parse_abnf
+from muniment.identifiers.abnf import alphabet, longest, parse_abnf
 from muniment.identifiers.ddds import parse_substitution
 from muniment.identifiers.openurl import parse_kev
+from muniment.identifiers.registered import scheme_faults
 from muniment.identifiers.urn import parse_pdi_urn, parse_urn, parse_urn_2141
 
 SEEDS = [*(row[1] for row in GOOD), *(row[1] for row in BAD), *(text for text, _ in URNS)]
@@ -28,7 +29,19 @@ READERS: list[Callable[[str], object]] = [
     *(lambda text, profile=profile: diagnose(text, profile) for profile in Profile),  # type: ignore[misc]
     lambda text: list(parse_many([text])), parse_series, parse_urn, parse_urn_2141,
     lambda text: parse_pdi_urn(text, "example"), parse_abnf, parse_substitution, parse_kev,
+    lambda text: _review(text), lambda text: list(scheme_faults("x", {"positions": text})),
 ]  # fmt: skip
+
+
+def _review(text: str) -> object:
+    """Read a syntax as a registration's review does."""
+    grammar = parse_abnf(text)
+    start = next(iter(grammar.rules))
+    node = grammar.node(start)
+    program = grammar.compile(start)
+    return alphabet(node), longest(node), program.match(text[:8192]), program.ambiguous()
+
+
 _SLOW = 2.0  # seconds of CPU for one text
 
 

@@ -2,8 +2,54 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import fuzz
+import pytest
+
+from muniment.errors import IdentifierError
+from muniment.identifiers.abnf import parse_abnf
 
 
 def test_damaged_names_get_a_diagnosis_in_little_time() -> None:
     assert fuzz.run(rounds=150, seed=7) == []
+
+
+@pytest.mark.parametrize("kind", range(5))
+def test_a_megabyte_of_anything_takes_linear_time(kind: int, size: int = 1_000_000) -> None:
+    """Two seconds are enough for a few passes over a megabyte, and for nothing else."""
+    chance = random.Random(kind)
+    whole = [
+        chance.randbytes(size).decode("latin-1"),
+        "pdi://a.ch/2025/11/15/1.text.1@" + "1=pdi://a.ch/2025/11/15/1.text.1@" * (size // 33),
+        "pdi://a.ch/2025/11/15/1.siard.1#row=" + "(s0,t2,r17)," * (size // 12),
+        "url_ver=Z39.88-2004&" + "rft_id=a%20b&" * (size // 13),
+        "".join(f'r{n} = "a" / r{n + 1}\n' for n in range(size // 16)),
+    ][kind]
+    for read in fuzz.READERS:
+        started = time.process_time()
+        try:
+            read(whole)
+        except IdentifierError as error:
+            assert len(str(error)) < 3000
+        assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "syntax",
+    [
+        "".join(f"a{n} = a{n + 1} a{n + 1}\n" for n in range(40)) + 'a40 = "a"\n',
+        "".join(f"a{n} = a{n + 1} a{n + 1}\n" for n in range(40)) + 'a40 = ""\n',
+        "".join(f"a{n} = a{n + 1}\n" for n in range(4000)) + 'a4000 = "a"\n',
+        'a = 4096(4096("a"))\n',
+        "a = *4096(*4096(*4096(*4096(''))))\n".replace("'", '"'),
+        "a = " + '["a"] ' * 3000,
+    ],
+)
+def test_a_syntax_that_would_grow_without_end_is_refused(syntax: str) -> None:
+    started = time.process_time()
+    grammar = parse_abnf(syntax)
+    with pytest.raises(IdentifierError, match="E_SYNTAX_SIZE"):
+        grammar.compile(next(iter(grammar.rules)))
+    assert time.process_time() - started < 2

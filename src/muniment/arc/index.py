@@ -12,6 +12,7 @@ import apsw
 from muniment.arc.reader import read_arc_file
 from muniment.arc.records import ArcRecord, compact_date
 from muniment.errors import NotFound
+from muniment.files import disk_errors
 
 __all__ = ["ArcIndex", "ArcIndexWriter", "build_index", "cdxj", "is_datastream", "write_index"]
 
@@ -61,6 +62,7 @@ class ArcIndexWriter:
         self._db.execute("BEGIN")
         self._db.execute(_SCHEMA)
 
+    @disk_errors()
     def add(self, records: Iterable[ArcRecord]) -> None:
         """Add the datastreams among some records."""
         self._db.executemany(
@@ -68,6 +70,7 @@ class ArcIndexWriter:
             (record for record in records if is_datastream(record)),
         )
 
+    @disk_errors()
     def finish(self, size: int) -> int:
         """Let the index of a file of ``size`` bytes appear; return how many datastreams it has."""
         self._db.execute("CREATE INDEX by_identifier ON record (identifier)")

@@ -17,7 +17,7 @@ from muniment.cli.naming import (
     texts_of,
 )
 from muniment.cli.options import examples, json_option
-from muniment.cli.pdi_citing import check, cite, prove
+from muniment.cli.pdi_citing import check, cite, links, prove
 from muniment.cli.pdi_names import assert_, bind, list_names, mint, resolve, withdraw
 from muniment.cli.terminal import safe
 
@@ -197,5 +197,5 @@ def same(
     ctx.exit(0 if (meaning if functional else lexical) else 1)
 
 
-for _command in (mint, bind, resolve, list_names, assert_, withdraw, check, cite, prove):
+for _command in (mint, bind, resolve, list_names, assert_, withdraw, check, cite, links, prove):
     pdi.add_command(_command)

@@ -10,7 +10,7 @@ from muniment.cli.naming import by_option, names_option, open_names, series_of
 from muniment.cli.options import examples, json_option
 from muniment.cli.terminal import count, safe
 
-__all__ = ["check", "cite", "prove"]
+__all__ = ["check", "cite", "links", "prove"]
 
 
 @click.command(epilog=examples("muniment pdi check 'PDI@103=PDI#37,51'"))
@@ -114,3 +114,40 @@ def prove(ctx: click.Context, name: str, folder: Path, as_json: bool) -> None:
     else:
         click.echo(safe(f"different: {'; '.join(found.differences)}"))
     ctx.exit(0 if found.same else 1)
+
+
+@click.command(
+    epilog=examples("muniment pdi links --allow https://www.example.ch/documents/ --days 7")
+)
+@click.option("--allow", "allowed", multiple=True, metavar="URI",
+              help="Fetch what begins with this file:, http: or https: address.")  # fmt: skip
+@click.option("--days", type=click.FloatRange(min=0), default=0,
+              help="Leave out what was checked in the last so many days.")  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=30, show_default=True,
+              help="Seconds to wait for an answer.")  # fmt: skip
+@by_option
+@names_option
+@json_option
+@click.pass_context
+def links(
+    ctx: click.Context, allowed: tuple[str, ...], days: float, timeout: float, by: str,
+    folder: Path, as_json: bool,
+) -> None:  # fmt: skip
+    """Check the addresses that names are bound to: do they still give the same octets?
+
+    For a scheduled job. What is found is written down. An address that has changed is not used any
+    more; the kept copy is. Exit 1 if an address has changed or cannot be reached.
+    """
+    from muniment.cli.report import print_json
+    from muniment.names.links import check_links
+
+    results = []
+    with open_names(folder) as names:
+        for found in check_links(names, allowed, by or "muniment", days, timeout):
+            results.append(found)
+            if not as_json:
+                why = f" ({found.found})" if found.verdict == "unreachable" else ""
+                click.echo(safe(f"{found.verdict}: {found.source}{why}  {found.pdi}"))
+    if as_json:
+        print_json({"checked": [found.as_json() for found in results]})
+    ctx.exit(1 if any(each.verdict in ("changed", "unreachable") for each in results) else 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import click
 
 from muniment.cli.options import examples, json_option
 from muniment.cli.terminal import count, safe, size
-from muniment.errors import UsageError
+from muniment.errors import MunimentError, UsageError
 
 if TYPE_CHECKING:
     from muniment.repository import Added, Session, Store
@@ -78,7 +79,10 @@ def add(
         signer = Signer(key) if key else None
         if signer:
             trust(opened, signer)
-        with Session(opened, series=series, document=document, signer=signer) as session:
+        with (
+            shown.noting(),
+            Session(opened, series=series, document=document, signer=signer) as session,
+        ):
             for submission, known in _with_known(
                 opened, _submissions(paths, content_id, each, folders, listing)
             ):
@@ -131,6 +135,16 @@ class _Shown:
             self._objects += map(_added_json, objects)
             return
         click.echo("\n".join(safe(_added_line(added)) for added in objects))
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Say with an error how much is safe."""
+        try:
+            yield
+        except (OSError, MunimentError) as error:
+            safe = count(self._count, "object")
+            error.add_note(f"{safe} of this batch had been added before, and are in the store")
+            raise
 
     def end(self, store: Path) -> None:
         """Print the sum."""

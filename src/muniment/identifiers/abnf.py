@@ -26,6 +26,7 @@ from muniment.identifiers.problems import Problem
 __all__ = ["Grammar", "alphabet", "longest", "parse_abnf"]
 
 _LONGEST, _DEEPEST, _MOST_TIMES = 65_536, 40, 4096
+_MOST_NODES, _DEEPEST_RULES = 50_000, 120
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n]+|;[^\n]*)|(?P<string>%[si]"[^"\n]*"|"[^"\n]*")|(?P<prose><[^>\n]*>)
     |(?P<number>%[xdbXDB][0-9A-Fa-f]+(?:(?:\.[0-9A-Fa-f]+)+|-[0-9A-Fa-f]+)?)
@@ -72,7 +73,7 @@ class Grammar:
     def node(self, start: str, groups: Collection[str] = ()) -> Node:
         """Return a rule with all others put in; the texts of ``groups`` will be known."""
         wanted = {name.lower(): name for name in groups}
-        return self._expand(start.lower(), wanted, ())
+        return _Expansion(self.rules, wanted).rule(start.lower(), ())
 
     def compile(self, start: str, groups: Collection[str] = ()) -> Program:
         """Return a rule ready to match texts."""
@@ -83,26 +84,38 @@ class Grammar:
         lowered = {name.lower(): node for name, node in changes.items()}
         return Grammar({**self.rules, **lowered})
 
-    def _expand(self, name: str, wanted: Mapping[str, str], path: tuple[str, ...]) -> Node:
+
+class _Expansion:
+    """Puts rules into rules; rules that double each other would grow without end, and may not."""
+
+    def __init__(self, rules: Mapping[str, _Syntax], wanted: Mapping[str, str]) -> None:
+        self._rules, self._wanted = rules, wanted
+        self._left = _MOST_NODES
+
+    def rule(self, name: str, path: tuple[str, ...], depth: int = 0) -> Node:
         if name in path:
             way = " → ".join((*path[path.index(name) :], name))
             raise Problem("E_ABNF_RECURSIVE", f"a rule contains itself: {way}").error()
-        syntax = self.rules.get(name) or _CORE.get(name)
+        syntax = self._rules.get(name) or _CORE.get(name)
         if syntax is None:
             raise Problem("E_ABNF_UNDEFINED", f"the rule {name} is not defined").error()
-        node = self._filled(syntax, wanted, (*path, name))
-        return Group(wanted[name], node) if name in wanted else node
+        node = self._filled(syntax, (*path, name), depth + 1)
+        return Group(self._wanted[name], node) if name in self._wanted else node
 
-    def _filled(self, syntax: _Syntax, wanted: Mapping[str, str], path: tuple[str, ...]) -> Node:
+    def _filled(self, syntax: _Syntax, path: tuple[str, ...], depth: int) -> Node:
+        self._left -= 1
+        if self._left < 0 or depth > _DEEPEST_RULES:
+            message = "the syntax is too large or too deep once its rules are put into each other"
+            raise Problem("E_SYNTAX_SIZE", message).error()
         match syntax:
             case _Name(name):
-                return self._expand(name, wanted, path)
+                return self.rule(name, path, depth)
             case Seq(parts):
-                return Seq(tuple(self._filled(part, wanted, path) for part in parts))
+                return Seq(tuple([self._filled(part, path, depth + 1) for part in parts]))
             case Alt(parts):
-                return Alt(tuple(self._filled(part, wanted, path) for part in parts))
+                return Alt(tuple([self._filled(part, path, depth + 1) for part in parts]))
             case Repeat(part, least, most):
-                return Repeat(self._filled(part, wanted, path), least, most)
+                return Repeat(self._filled(part, path, depth + 1), least, most)
         return syntax
 
 

@@ -16,7 +16,8 @@ from muniment.identifiers.problems import Problem
 __all__ = ["Alt", "Chars", "Group", "Match", "Node", "Program", "Repeat", "Seq", "compile_node"]
 
 _MOST = 20_000  # instructions
-_MOST_PAIRS = 300_000  # of the search for two readings of one text
+_MOST_WAYS = 60_000  # from one character to the next
+_MOST_PAIRS = 1_000_000  # looked at in the search for two readings of one text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,14 @@ class Program:
 
     def __init__(self, code: Code) -> None:
         self._code = code
-        # What can be reached from each place without reading, in order of preference.
+        # What can be reached from each place without reading, in order of preference. All of it
+        # is gone through for each character of a text, so there may not be too much.
         self._closures: dict[int, list[tuple[int, _Saves]]] = {}
+        self._reached = 0
+        for place, operation in enumerate(code):
+            if place == 0 or operation[0] == "char":
+                self._closure(place + 1 if operation[0] == "char" else 0)
+        self._closure(0)
 
     def match(self, text: str, longest: bool = False, start: int = 0) -> Match | Stop:
         """Match a whole text, or with ``longest`` the longest beginning of it."""
@@ -131,7 +138,11 @@ class Program:
     def _closure(self, place: int) -> list[tuple[int, _Saves]]:
         """Return the instructions that read next, with the groups passed on the way there."""
         if place not in self._closures:
-            self._closures[place] = list(self._follow(place))
+            found = self._closures[place] = list(self._follow(place))
+            self._reached += len(found)
+            if self._reached > _MOST_WAYS:
+                message = "the syntax has too many parts that may all be empty"
+                raise Problem("E_SYNTAX_SIZE", message).error()
         return self._closures[place]
 
     def _follow(self, place: int) -> Iterator[tuple[int, _Saves]]:
@@ -177,22 +188,27 @@ class Program:
 
     def ambiguous(self) -> bool | None:
         """Whether one text can be divided in two ways; None if that is too hard to say."""
-        end = len(self._code) - 1
-        queue = deque(self._pairs(0, 0, False))
-        seen = set(queue)
-        while queue:
+        end, left = len(self._code) - 1, _MOST_PAIRS
+        queue: deque[tuple[int, int, bool]] = deque()
+        seen: set[tuple[int, int, bool]] = set()
+        pairs = self._pairs(0, 0, False)
+        while True:
+            for following in pairs:
+                left -= 1
+                if left < 0:
+                    return None
+                if following not in seen:
+                    seen.add(following)
+                    queue.append(following)
+            if not queue:
+                return False
             one, other, differ = queue.popleft()
             if differ and one == other == end:
                 return True
             if end in (one, other) or not self._meet(one, other):
-                continue
-            for following in self._pairs(one + 1, other + 1, differ):
-                if following not in seen:
-                    if len(seen) > _MOST_PAIRS:
-                        return None
-                    seen.add(following)
-                    queue.append(following)
-        return False
+                pairs = iter(())
+            else:
+                pairs = self._pairs(one + 1, other + 1, differ)
 
     def _pairs(self, one: int, other: int, differ: bool) -> Iterator[tuple[int, int, bool]]:
         for first, saves in self._closure(one):
@@ -259,7 +275,10 @@ def _emit_alternatives(parts: tuple[Node, ...], code: Code, owner: str) -> None:
 
 def _emit_repeat(part: Node, least: int, most: int | None, code: Code, owner: str) -> None:
     for _ in range(least):
+        start = len(code)
         _emit(part, code, owner)
+        if len(code) == start:
+            return  # nothing, however often
     if most is None:
         split = len(code)
         code.append(())
@@ -272,5 +291,7 @@ def _emit_repeat(part: Node, least: int, most: int | None, code: Code, owner: st
         splits.append(len(code))
         code.append(())
         _emit(part, code, owner)
+        if len(code) == splits[-1] + 1:
+            break
     for split in splits:
         code[split] = ("split", split + 1, len(code))

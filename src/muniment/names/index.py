@@ -15,6 +15,7 @@ from typing import Any
 
 import apsw
 
+from muniment.files import disk_errors
 from muniment.names.journal import Journal, Mark, State
 
 __all__ = ["Index", "index_id"]
@@ -81,6 +82,8 @@ class Index:
     def _opened(self) -> apsw.Connection:
         try:
             return self._connected()
+        except (apsw.FullError, apsw.BusyError):
+            raise  # it is as good as it was
         except apsw.Error:
             self._remove()  # another version, or damaged: it is made again
             return self._connected()
@@ -185,10 +188,12 @@ class Index:
 
 @contextmanager
 def _transaction(db: apsw.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
+    with disk_errors():
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise

@@ -21,7 +21,9 @@ from muniment.names.values import Binding, Resolution, Series
 if TYPE_CHECKING:
     from muniment.names.book import Names
 
-__all__ = ["all_bindings", "find_archive", "find_foreign", "listing", "look_up", "resolve"]
+__all__ = [
+    "all_bindings", "find_archive", "find_foreign", "listing", "look_up", "resolve", "sources",
+]  # fmt: skip
 
 _ROW = "version, format, digest, length, location, at"
 
@@ -230,6 +232,18 @@ def _series_name(index: Index, number: int) -> str:
 def _parts(day: int) -> tuple[str, str, str]:
     text = f"{day:08d}"
     return text[:4], text[4:6], text[6:]
+
+
+def sources(names: Names) -> Iterator[tuple[Pdi, str, bytes, int]]:
+    """Yield each address that a name is bound to now: name, address, digest and length."""
+    rows = names.current().db.execute(
+        "SELECT s.name, b.day, b.id, b.format, b.version, l.source, b.digest, b.length "
+        "FROM location l JOIN binding b USING (series, day, id, version, format) "
+        "JOIN series s ON s.id=l.series WHERE l.source IS NOT NULL AND l.ended IS NULL "
+        "ORDER BY l.series, l.day, l.id, l.version, l.format"
+    )
+    for series, day, id_, token, version, source, digest, length in rows:
+        yield Pdi(series, *_parts(day), str(id_), token, version), source, digest, length
 
 
 def find_archive(names: Names, digest: bytes) -> Pdi | None:

@@ -15,6 +15,7 @@ import apsw
 
 from muniment.arc import ArcRecord
 from muniment.errors import StoreError
+from muniment.files import disk_errors
 from muniment.repository.entries import Entry
 
 __all__ = ["Catalogue", "File", "Found", "Stream"]
@@ -124,14 +125,15 @@ class Catalogue:
     @contextmanager
     def change(self) -> Iterator[None]:
         """Change the catalogue, alone: other writers wait, readers do not notice."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
+        with disk_errors():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
 
     def close(self) -> None:
         """Let go of the file."""

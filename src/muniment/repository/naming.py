@@ -141,9 +141,10 @@ def _next_version(store: Store, pdi: str, media: str) -> str:
 
 
 def bound(
-    parsed: Pdi, streams: Sequence[Datastream], package: str, sha256: str, length: int
+    pdi: Pdi | str, streams: Sequence[Datastream], package: str, sha256: str, length: int
 ) -> NewBinding:
     """Return what a PDI is bound to: the file that it names, or the package's document."""
+    parsed = parse_pdi(pdi) if isinstance(pdi, str) else pdi
     if (only := _only(streams)) is not None:
         return NewBinding(parsed, bytes.fromhex(only.sha256), only.size, only.identifier)
     return NewBinding(parsed, bytes.fromhex(sha256), length, package)

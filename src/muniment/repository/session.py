@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -111,10 +111,13 @@ class Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self._group = _Group()
+        if kind is None:
+            self.close()
+            return
+        self._group = _Group()
+        with suppress(OSError):  # the disk may be full: whoever opens the store next seals it
             self._undo()
-        self.close()
+            self.close()
 
     # Adding
 

@@ -64,8 +64,7 @@ class Signer:
             key = serialization.load_pem_private_key(pem, None)
         except (ValueError, TypeError) as error:
             raise UsageError(f"{key_file} holds no readable private key: {error}") from None
-        self._method = _method(key, key_file)
-        self._key: PrivateKey = key  # type: ignore[assignment]  # no other kind has a method
+        self._key, self._method = _usable(key, key_file)
         self.certificate = _certificate(pem, self._key)
         der = self.certificate.public_bytes(serialization.Encoding.DER)
         self._der = base64.b64encode(der).decode()
@@ -168,12 +167,12 @@ def _check_one(
     return problems
 
 
-def _method(key: object, key_file: Path) -> str:
-    """Return the algorithm of XML Signature for a key, SHA-256 with each."""
+def _usable(key: object, key_file: Path) -> tuple[PrivateKey, str]:
+    """Return a key with its algorithm of XML Signature, SHA-256 with each."""
     if isinstance(key, rsa.RSAPrivateKey):
-        return _RSA
+        return key, _RSA
     if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name in _CURVES:
-        return _ECDSA
+        return key, _ECDSA
     raise UsageError(
         f"{key_file} is neither an RSA key nor one of the curves {', '.join(_CURVES)}, which "
         "signatures here are made with"

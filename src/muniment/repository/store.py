@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -62,7 +63,12 @@ class Store:
 
         if self.catalogue.fresh or not self.catalogue.state("complete"):
             reindex(self, only_if_needed=True)
-        recover(self)
+        try:
+            recover(self)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            # On a full disk everything can be read; writers will say that it is full.
 
     @classmethod
     def create(cls, folder: Path, settings: Settings | None = None, **choices: object) -> Store:

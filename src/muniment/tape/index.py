@@ -12,6 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from muniment.errors import NotFound, TapeError
+from muniment.files import disk_errors
 from muniment.tape.records import Namespaces, TapeHead, TapeRecord
 from muniment.tape.scan import scan
 
@@ -64,6 +65,7 @@ def build_index(tape: Path, index: Path) -> int:
         return write_index(index, str(tape), head, tape.stat().st_size, records)
 
 
+@disk_errors()
 def write_index(
     index: Path, name: str, head: TapeHead, size: int, records: Iterable[TapeRecord]
 ) -> int:
