@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,11 @@ from doors import serving
 
 from muniment.repository import Session, Source, Store
 from muniment.repository.access import set_access, subjects_of
+from muniment.repository.ingest import submit_file
 from muniment.repository.tokens import create_token
+from muniment.siard import SiardSource
+from muniment.web.app import FILES, PAGES
+from muniment.web.store_site import page_name
 
 LEVELS = ("open", "staff", "closed")
 
@@ -201,3 +206,49 @@ def test_an_open_format_of_a_closed_document_is_chosen(tmp_path: Path) -> None:
         assert httpx2.get(base + path).status_code == 403
         generic: Any = httpx2.get(base + path.rsplit(".", 2)[0])
         assert (generic.status_code, generic.content) == (200, b"no names")
+
+
+def test_no_page_of_an_archive_shows_what_may_not_be_read(tmp_path: Path, sample: Path) -> None:
+    folder = tmp_path / "store"
+    with Store.create(folder, series="db.example.ch") as store:
+        with Session(store) as session:
+            trees = submit_file(sample)
+            session.add(trees.sources, contents=["urn:example:trees"], metadata=trees.metadata)
+        pdi = store.find("urn:example:trees").pdi
+        _, key = create_token(store.names, "staff", ["staff"], "me", 1)
+        decide(store, "urn:example:trees", "staff")
+        with SiardSource(sample) as source:
+            schema = source.describe().schemas[0]
+    told = [value for name, value in trees.metadata if name in ("title", "description")]
+    assert told
+    fill = {
+        "{archive}": page_name(pdi, ""), "{schema}": schema.name, "{table}": schema.tables[0].name,
+        "{row}": "1", "{column}": schema.tables[0].columns[0].name, "{view}": "v", "{routine}": "r",
+    }  # fmt: skip
+    with serving(folder, "--workers", "1") as (base, _), httpx2.Client(base_url=base) as client:
+        headers = {"Authorization": f"Bearer {key}"}
+        home = f"/a/{fill['{archive}']}"
+        while (
+            client.get(f"{home}/progress?format=json", headers=headers).json()["state"] != "ready"
+        ):
+            time.sleep(0.2)
+        for level in ("staff", "closed"):
+            with Store(folder) as store:
+                decide(store, "urn:example:trees", level)
+            for path, _ in (*PAGES, *FILES):
+                for name, value in fill.items():
+                    path = path.replace(name, quote(value))
+                for query in ("", "?format=json", "?q=a", "?sql=select+21212121*2", "?format=csv"):
+                    answer = client.get(path + query)
+                    assert answer.status_code == (401 if level == "staff" else 403), path + query
+                    assert not any(value in answer.text for value in told)
+                    assert "42424242" not in answer.text
+            for path in (
+                "/",
+                "/search?q=Baum",
+                "/search?q=tree",
+                f"/identifiers/{quote(pdi, safe='')}",
+            ):
+                for more in ("", "?format=json", "&format=json"):
+                    text = client.get(path + more).text
+                    assert not any(value in text for value in told)
