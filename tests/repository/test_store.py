@@ -298,6 +298,7 @@ def test_large_objects_outside_are_read_in_place(
         shutil.rmtree(home)
         shutil.rmtree(elsewhere)
         stored = pickle.loads(pickle.dumps(store.siard("urn:shop")))
+        assert str(store.siard("urn:shop")) == str(stored)  # inflated once, not at each question
         objects = _objects(stored)
         assert b"\x00\xff" * 5000 in objects.values() and len(objects) > 3
         with open_archives({"shop": stored}) as session_:

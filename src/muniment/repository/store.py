@@ -52,7 +52,7 @@ class Store:
             place.create()
         self._handles: OrderedDict[int, tuple[File, BinaryIO]] = OrderedDict()
         self._heads: dict[int, TapeHead] = {}
-        self._spools: list[Any] = []
+        self._spools: dict[str, Any] = {}  # archives that were inflated, by their datastream
         self.catalogue = Catalogue(folder / _CATALOGUE)
         self._prepare()
 
@@ -104,7 +104,7 @@ class Store:
         """Let go of all files."""
         self.forget()
         while self._spools:
-            self._spools.pop().close()
+            self._spools.popitem()[1].close()
         names = self.__dict__.pop("names", None)
         if names is not None:
             names.close()
@@ -309,11 +309,17 @@ class Store:
             record = stored.record
             start = record.offset + record.block
             return Inside.of(stored.outer, start, record.size, label, beside)
-        spool = tempfile.NamedTemporaryFile(prefix="muniment-")  # noqa: SIM115  until close()
-        self._spools.append(spool)
-        for chunk in stored.chunks():
-            spool.write(chunk)
-        spool.flush()
+        spool = self._spools.get(identifier)
+        if spool is None:
+            spool = tempfile.NamedTemporaryFile(prefix="muniment-")  # noqa: SIM115  until close()
+            try:
+                for chunk in stored.chunks():
+                    spool.write(chunk)
+                spool.flush()
+            except BaseException:
+                spool.close()
+                raise
+            self._spools[identifier] = spool
         return Inside.of(Path(spool.name), 0, stored.size, label, beside)
 
     def extract(self, found: Found, folder: Path) -> list[Path]:

@@ -31,8 +31,6 @@ _SENTENCES = {
     408: b"the request took too long",
     431: b"the headers are too long",
 }
-
-
 _CLIENTS = ("Invalid HTTP request", "Unsupported upgrade", "No supported WebSocket")
 
 
@@ -40,9 +38,10 @@ class _Quiet(logging.Filter):
     """What clients do wrong is answered, not logged: anybody could fill the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return not str(record.msg).startswith(
-            ("Invalid HTTP request", "Unsupported upgrade", "No s")
-        )
+        return not str(record.msg).startswith(_CLIENTS)
+
+
+_QUIET = _Quiet()
 
 
 class PatientProtocol(SendingProtocol):
@@ -53,8 +52,7 @@ class PatientProtocol(SendingProtocol):
         self._head: asyncio.TimerHandle | None = None  # runs while a request is awaited
         self._stall: asyncio.TimerHandle | None = None  # runs while the client does not read
         self._over = False  # all has been said; what still comes is not read
-        if not any(isinstance(each, _Quiet) for each in self.logger.filters):
-            self.logger.addFilter(_Quiet())
+        self.logger.addFilter(_QUIET)  # which it then has once
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
