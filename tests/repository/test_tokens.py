@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,6 +25,13 @@ def test_a_token_is_what_was_printed_and_nothing_else(store: Store) -> None:
     for other in ("", "x", text[:-1], text + "x", f"muniment_{id_}_{'A' * 43}", text.upper(),
                   f"muniment_000000000000_{secret}", f" {text}", f"{text}\n"):  # fmt: skip
         assert check_token(store.names, other) is None, other
+
+
+def test_a_token_of_another_store_is_refused(store: Store, tmp_path: Path) -> None:
+    with Store.create(tmp_path / "other") as other:
+        _, text = create_token(other.names, "a", ["store"], "me", None)
+        assert check_token(other.names, text) is not None
+    assert check_token(store.names, text) is None
 
 
 def test_the_secret_is_in_no_file(store: Store) -> None:
