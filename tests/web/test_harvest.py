@@ -240,3 +240,14 @@ def test_get_and_post_and_gzip_say_the_same(base: str) -> None:
         posted = httpx2.post(f"{base}/oai", data=arguments, headers={"Accept-Encoding": "gzip"})
         assert said(got) == said(posted)
         assert got.headers["content-type"] == posted.headers["content-type"]
+
+
+@pytest.mark.parametrize(
+    ("accepted", "packed"),
+    [("gzip", True), ("br, GZIP;q=0.5", True), ("gzip;q=0", False), ("br", False), ("", False)],
+)
+def test_compression_is_for_who_wants_it(base: str, accepted: str, packed: bool) -> None:
+    question = f"{base}/oai?verb=ListIdentifiers&metadataPrefix=didl"
+    answer = httpx2.get(question, headers={"Accept-Encoding": accepted})
+    assert ("content-encoding" in answer.headers) == packed
+    assert b"<ListIdentifiers>" in answer.content

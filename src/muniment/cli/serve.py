@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,6 +13,7 @@ from muniment.cli.browse import LOCAL, listen, shown
 from muniment.cli.options import examples, json_option
 from muniment.cli.terminal import safe
 from muniment.errors import MissingDriver
+from muniment.workers import default_jobs
 
 __all__ = ["serve"]
 
@@ -104,7 +104,7 @@ def serve(
         others = Upstreams(known, f"{desk.store().settings.id} {address}")
         return configured(create_doors(desk, hosts, board, others), patience)
 
-    run_workers(workers or len(os.sched_getaffinity(0)), listener, config)
+    run_workers(workers or default_jobs(), listener, config)
 
 
 def _log_to_stderr() -> None:

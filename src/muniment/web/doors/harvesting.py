@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository import Store
-from muniment.web.doors.answers import Refusal, body_of
+from muniment.web.doors.answers import Refusal, body_of, quality
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.permission import reader_of
 from muniment.web.oai.answers import answer
@@ -35,7 +35,7 @@ async def oai(request: Request) -> Response:
     tape = request.path_params.get("tape", "")
 
     staff = reader_of(request).staff
-    packs = "gzip" in request.headers.get("accept-encoding", "").lower()
+    packs = quality(request.headers.get("accept-encoding") or "identity", "gzip") > 0
 
     def made(store: Store) -> Response:
         shelf = Shelf(store, desk.base, desk.emails, tape, staff)

@@ -18,7 +18,8 @@ from muniment.web.doors.octets import ZERO_COPY
 
 __all__ = ["SendingProtocol"]
 
-_PIECE = 1 << 18
+_PIECE, _LARGEST_PIECE = 1 << 18, 1 << 21  # large ones are for clients that read quickly
+_QUICK = 0.1  # seconds
 _PARTS = 3  # headers, body, end
 _EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
@@ -68,16 +69,19 @@ class SendingProtocol(H11Protocol):
             return
         placeholder: Any = _Octets(count)
         self.conn.send_with_data_passthrough(h11.Data(data=placeholder))
-        loop = asyncio.get_running_loop()
+        loop, piece = asyncio.get_running_loop(), _PIECE
         try:
             with os.fdopen(file, "rb", closefd=False) as source:
                 while count:
+                    began = loop.time()
                     async with asyncio.timeout(self.patience):
-                        size = min(count, _PIECE)
+                        size = min(count, piece)
                         sent = await loop.sendfile(self.transport, source, offset, size)
                     if not sent:
                         raise OSError("the file ends before its end")
                     offset, count = offset + sent, count - sent
+                    quick = loop.time() - began < _QUICK
+                    piece = min(piece * 2, _LARGEST_PIECE) if quick else _PIECE
         except (OSError, RuntimeError, TimeoutError):  # the client is gone, or the file is damaged
             self.cycle.disconnected = True
             self.transport.abort()
