@@ -110,7 +110,6 @@ def test_a_visitor_clicks_through_the_store(browser: Any, served: Served) -> Non
     visitor.shoot("store")
     page.get_by_role("link", name="Tree register").click()
     assert "Valid SIARD 2.2" in page.inner_text("main")
-    visitor.shoot("database")
     page.get_by_role("link", name="tree", exact=True).click()
     boxes = page.locator("input[name=row]")
     boxes.nth(1).click()
