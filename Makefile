@@ -41,7 +41,8 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python tests/cli/transcripts.py README.md
 	$(BIN)/python -m muniment.siard.rules.conformance > docs/conformance.md
 	$(BIN)/python tests/databases/type_tables.py docs/types.md
-	MUNIMENT_SHOTS=docs/tour $(BIN)/python -m pytest -q -n 0 tests/web/test_browser.py -k "clicks_through or static_site"
+	MUNIMENT_SHOTS=docs/tour $(BIN)/python -m pytest -q -n 0 tests/web/test_browser.py tests/web/test_store_browser.py \
+	  -k "clicks_through or static_site or written_in_the_browser"
 
 clean:
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browsing import CHROMIUM, FLAGS
 from hostile import make_hostile
 from starlette.testclient import TestClient
 
@@ -45,3 +47,14 @@ def client(site: Site) -> Iterator[TestClient]:
         for archive in site.archives.values():
             assert archive.wait(120), archive.progress
         yield client
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The distribution's Chromium."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()

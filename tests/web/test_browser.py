@@ -1,13 +1,7 @@
-"""The pages in a real browser: clicked through, looked at, and checked with axe.
-
-Screenshots go to the folder named by MUNIMENT_SHOTS (``make docs`` keeps those of the tour); the
-browser is the distribution's Chromium, and it talks to this machine only.
-"""
+"""The pages in a real browser: clicked through, looked at, and checked with axe."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,31 +13,20 @@ from typing import Any
 
 import pytest
 import uvicorn
+from browsing import MARKS, Visitor, faults_of, wait_until
 
 from muniment.web.app import create_app
 from muniment.web.site import OpenArchive, Site
 
-playwright = pytest.importorskip("playwright.sync_api")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = [
-    "--no-sandbox", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run", "--disable-quic", "--disable-gpu",
-]  # fmt: skip
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM, reason="Chromium is not installed"),
-    # The browser's driver leaves its pipes to the garbage collector.
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
-SHOTS = os.environ.get("MUNIMENT_SHOTS")
+pytest.importorskip("playwright.sync_api")
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
 def address(site: Site) -> Iterator[str]:
     """A server of its own for the browser."""
     archives = {name: OpenArchive(name, a.path) for name, a in site.archives.items()}
-    served = Site(archives)
+    served = Site(archives, token="a token")
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(create_app(served), log_level="warning", lifespan="on")
@@ -62,50 +45,6 @@ def address(site: Site) -> Iterator[str]:
         listener.close()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
-
-
-class Visitor:
-    """A tab that remembers what went wrong in it."""
-
-    def __init__(self, browser: Any, address: str, **options: Any) -> None:
-        size = options.pop("viewport", {"width": 1280, "height": 860})
-        self.context = browser.new_context(viewport=size, **options)
-        self.page = self.context.new_page()
-        self.address = address
-        self.complaints: list[str] = []
-        self.elsewhere: list[str] = []
-        self.page.on("console", self._listen)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", self._watch)
-
-    def _listen(self, message: Any) -> None:
-        if message.type == "error" and "status of 4" not in message.text:
-            self.complaints.append(message.text)
-
-    def _watch(self, request: Any) -> None:
-        if not request.url.startswith((self.address, "data:", "blob:", "chrome-extension:")):
-            self.elsewhere.append(request.url)
-
-    def open(self, path: str) -> Any:
-        self.page.goto(self.address + path, wait_until="load")
-        return self.page
-
-    def shoot(self, name: str) -> None:
-        if SHOTS:
-            folder = Path(SHOTS)
-            folder.mkdir(parents=True, exist_ok=True)
-            self.page.screenshot(path=str(folder / f"{name}.png"))
-
-    def is_owned(self) -> bool:
-        return bool(self.page.evaluate("'owned' in document.documentElement.dataset"))
-
-
 @pytest.fixture
 def visitor(browser: Any, address: str) -> Iterator[Visitor]:
     visitor = Visitor(browser, address)
@@ -113,15 +52,6 @@ def visitor(browser: Any, address: str) -> Iterator[Visitor]:
     visitor.context.close()
     assert visitor.complaints == []
     assert visitor.elsewhere == []
-
-
-def wait_until(page: Any, condition: str) -> None:
-    """Wait for a condition; the pages' own policy forbids the browser's way to do that."""
-    for _ in range(150):
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(100)
-    raise AssertionError(f"not in time: {condition}")
 
 
 PAGES = {
@@ -139,28 +69,22 @@ PAGES = {
     "sql": "/a/trees/sql?sql=SELECT+kind,+count(*)+AS+n+FROM+work_order+GROUP+BY+kind+ORDER+BY+n",
     "view": "/a/trees/v/main/tree_overview",
     "people": "/a/trees/people",
+    "cite": "/a/trees/cite/main/tree?row=2&row=3&col=planted_on",
+    "describe": "/a/trees/describe?in=main.tree",
     "missing": "/a/trees/t/main/nothing",
 }
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_on_any_page(browser: Any, address: str, scheme: str) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
     visitor = Visitor(browser, address, color_scheme=scheme, bypass_csp=True)
     faults = []
     for name, path in PAGES.items():
-        page = visitor.open(path)
-        results = Axe().run(
-            page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
-        )
-        for fault in results.response["violations"]:
-            where = [node["html"][:120] for node in fault["nodes"][:2]]
-            faults.append((name, fault["impact"], fault["id"], where))
+        faults += faults_of(visitor.open(path))
         if scheme == "dark":
             visitor.shoot(f"dark-{name}")
     visitor.context.close()
-    assert [fault for fault in faults if fault[1] in ("serious", "critical")] == []
+    assert faults == []
 
 
 def test_a_visitor_clicks_through_the_archive(visitor: Visitor) -> None:

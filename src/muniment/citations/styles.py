@@ -54,7 +54,7 @@ class Reference:
     def iso690(self) -> str:
         """In the order of ISO 690: creator, title, medium, version, publisher, date, access."""
         parts = [f"{self.author.upper()}. " if self.author else ""]
-        parts.append(f"{self._named()} [{self.medium.lower()}]. ")
+        parts.append(f"{self._named()} [{self.medium}]. ")
         parts.append(f"Version {self.version}. " if self.version else "")
         parts.append(f"{self.publisher}, " if self.publisher else "")
         parts.append(f"{self.issued or self.year} [viewed {self.seen.isoformat()}]. ")

@@ -229,7 +229,7 @@ def _reference(
         identifier=str(pdi),
         seen=datetime.now(UTC).date(),
         author=metadata.get("creator", ""),
-        publisher=metadata.get("publisher", ""),
+        publisher=metadata.get("publisher") or metadata.get("contributor", ""),
         issued=(metadata.get("date") or found.date)[:10],
         version=str(pdi.version or ""),
         part=part,

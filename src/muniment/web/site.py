@@ -28,7 +28,7 @@ from starlette.requests import Request
 from muniment.databases.duckdb.types import quote as sql_quote
 from muniment.errors import MunimentError, NotFound
 from muniment.files import Inside
-from muniment.query.cache import digest_of, index_path
+from muniment.query.cache import digest_of, index_path, locked
 from muniment.query.index import About, IndexTable
 from muniment.query.isolated import Isolated
 from muniment.query.session import Archives, Limits, attach, index_catalog
@@ -38,7 +38,7 @@ from muniment.siard.lobs.folders import Root
 from muniment.siard.volumes import volume_paths
 from muniment.sql.batch import CELL, rows_of
 from muniment.sql.model import Database, Schema, Shape, Table, shape_of
-from muniment.web.verdict import Verdict
+from muniment.web.verdict import Verdict, verdict_path
 
 __all__ = ["OpenArchive", "Progress", "Site"]
 
@@ -192,12 +192,15 @@ class OpenArchive:
         verdict = self.verdict
         if self._closed or not self.digest or verdict.recall(self.digest):
             return
-        verdict.state = "running"
-        failed = self._helped("validate", verdict.told)
-        if failed or verdict.state != "done":
-            verdict.state = "failed"
-        else:
-            verdict.keep(self.digest)
+        with locked(verdict_path(self.digest)):  # the same for all processes of a server
+            if self._closed or verdict.recall(self.digest):
+                return
+            verdict.state = "running"
+            failed = self._helped("validate", verdict.told)
+            if failed or verdict.state != "done":
+                verdict.state = "failed"
+            else:
+                verdict.keep(self.digest)
 
     def _helped(self, work: str, told: Callable[[dict[str, Any]], None]) -> int:
         """Let a process of its own do the work; return what it returns."""

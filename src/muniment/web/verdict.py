@@ -12,7 +12,7 @@ from typing import Any
 from muniment import __version__
 from muniment.query.cache import cache_folder, private_folder
 
-__all__ = ["Verdict"]
+__all__ = ["Verdict", "verdict_path"]
 
 
 @dataclass
@@ -59,14 +59,14 @@ class Verdict:
     def recall(self, digest: str) -> bool:
         """Take the verdict on an archive with this digest from the cache, if it is there."""
         with suppress(OSError, ValueError, KeyError, TypeError):
-            self.told(json.loads(_place(digest).read_text(encoding="utf-8")))
+            self.told(json.loads(verdict_path(digest).read_text(encoding="utf-8")))
         return self.state == "done"
 
     def keep(self, digest: str) -> None:
         """Put a verdict into the cache."""
         facts = {"valid": self.valid, "version": self.version, "counts": self.counts,
                  "findings": self.findings}  # fmt: skip
-        place = _place(digest)
+        place = verdict_path(digest)
         with suppress(OSError):  # without a cache it will be found again
             private_folder(place.parent)
             partial = place.with_name(f"{place.name}.{os.getpid()}.partial")
@@ -74,6 +74,6 @@ class Verdict:
             partial.rename(place)
 
 
-def _place(digest: str) -> Path:
-    """Another version of Muniment may judge otherwise."""
+def verdict_path(digest: str) -> Path:
+    """Where the verdict on an archive lies; another version of Muniment may judge otherwise."""
     return cache_folder() / "verdicts" / f"{digest}-{__version__}.json"
