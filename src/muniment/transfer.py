@@ -214,6 +214,7 @@ def restore(
     original_types: bool | None = None,
     left_out: Path | None = None,
     resume: bool = False,
+    roles: bool = False,
     ssh: str | None = None,
     jobs: int = 0,
     progress: Watch = _quiet,
@@ -225,7 +226,8 @@ def restore(
     Large objects may lie beneath ``roots``; linked files are put beneath ``datalink_root``.
     With ``original_types`` a database comes back with the types and definitions of its product;
     None means wherever the target is of that product. What could not be made is written as SQL to
-    ``left_out``, which must not exist; None means beside a new database file, or else here.
+    ``left_out``, which must not exist; None means beside a new database file, or else here. Users
+    and roles are made, without passwords, only if ``roles`` asks for that.
     """
     started = time.monotonic()
     if left_out is not None:
@@ -233,7 +235,7 @@ def restore(
     with (
         ForgivingSource(path, roots) as archived,
         tunnelled(url, ssh) as place,
-        databases.open_target(place, replace=replace, resume=resume) as target,
+        databases.open_target(place, replace=replace, resume=resume, roles=roles) as target,
     ):
         source = unlinked(archived, datalink_root)
         store: Source = source

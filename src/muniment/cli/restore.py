@@ -61,6 +61,12 @@ __all__ = ["restore"]
     is_flag=True,
     help="Go on where an interrupted run stopped, in databases that cannot take it all at once.",
 )
+@click.option(
+    "--roles",
+    is_flag=True,
+    help="Make the users and roles that the server lacks, without password or login, and give "
+    "them their rights; for servers of the archive's own product.",
+)
 @ssh_option
 @jobs_option
 @json_option
@@ -76,6 +82,7 @@ def restore(
     original_types: bool | None,
     left_out: Path | None,
     resume: bool,
+    roles: bool,
     ssh: str | None,
     jobs: int | None,
     as_json: bool,
@@ -102,6 +109,7 @@ def restore(
             original_types=original_types,
             left_out=left_out,
             resume=resume,
+            roles=roles,
             ssh=ssh,
             jobs=jobs or 0,
             progress=tell,

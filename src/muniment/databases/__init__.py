@@ -118,16 +118,16 @@ def open_source(
 
 
 def open_target(
-    url: str, *, replace: bool = False, resume: bool = False
+    url: str, *, replace: bool = False, resume: bool = False, roles: bool = False
 ) -> AbstractContextManager[Target]:
     """Open a new database for writing.
 
     ``resume`` goes on where an interrupted run stopped; products that are restored all at once or
-    not at all refuse it.
+    not at all refuse it. ``roles`` makes users and roles, where the product has some.
     """
     product = _find(url)
     create = _load(product, product.target).create_target
-    options = _wanted(product, create, resume=resume or None)
+    options = _wanted(product, create, resume=resume or None, roles=roles or None)
     target: AbstractContextManager[Target] = create(
         _place(product, url), replace=replace, **options
     )
@@ -193,6 +193,7 @@ _REFUSALS = {
     "statement_timeout": "{} has no statement timeout; leave out --statement-timeout",
     "resume": "{} is restored all at once or not at all: there is nothing to go on from; "
     "leave out --resume",
+    "roles": "{} has no users and roles that Muniment could make; leave out --roles",
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from pymysql import err
 
+from muniment.databases.mariadb.accounts import make_accounts
 from muniment.databases.mariadb.address import Address, parse_address
 from muniment.databases.mariadb.connection import Session, connect, quote, sentence, translated
 from muniment.databases.mariadb.loading import LoadEncoder, Loader, LoadPiece, NewColumn
@@ -46,7 +47,7 @@ _ASIDE = "muniment_replaced_{}"
 
 @contextmanager
 def create_target(
-    url: str, *, replace: bool = False, resume: bool = False
+    url: str, *, replace: bool = False, resume: bool = False, roles: bool = False
 ) -> Iterator[MariadbTarget]:
     """Open a server for writing; what was made is dropped again if the block fails.
 
@@ -59,7 +60,8 @@ def create_target(
         address.url, None, address.host, address.port, address.socket, address.user,
         address.password, address.ssl, address.timeout,
     )  # fmt: skip
-    target = MariadbTarget(connect(server, local_infile=True), address.database, replace, resume)
+    session = connect(server, local_infile=True)
+    target = MariadbTarget(session, address.database, replace, resume, roles)
     try:
         yield target
     except BaseException as error:
@@ -78,10 +80,15 @@ class MariadbTarget:
     """A server that takes a database; make it with ``create_target``."""
 
     def __init__(
-        self, session: Session, database: str | None, replace: bool, resume: bool = False
+        self,
+        session: Session,
+        database: str | None,
+        replace: bool,
+        resume: bool = False,
+        roles: bool = False,
     ) -> None:
         self._session, self._into, self._replace = session, database, replace
-        self._resume = resume
+        self._resume, self._roles = resume, roles
         self._books: dict[str, Book] = {}
         self._kept: dict[tuple[str, str], Kept] = {}  # complete tables, of this run as well
         self.notes: list[str] = []
@@ -172,8 +179,11 @@ class MariadbTarget:
                     remake(self, schema, kind)
             for book in self._books.values():
                 book.close()
-        reason = "passwords are not archived, so nobody is given rights; make users by hand"
-        self.left_out += left_out_rights(database, reason)
+        if self.product and self._roles:
+            make_accounts(self, database)
+        else:
+            reason = "nobody is given rights unless --roles asks for that"
+            self.left_out += left_out_rights(database, reason)
         self._made = []
 
     def advice(self) -> str:

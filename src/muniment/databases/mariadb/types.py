@@ -49,7 +49,12 @@ TYPES = (
     TypeRow("text", "CLOB"),
     TypeRow("mediumtext", "CLOB"),
     TypeRow("longtext", "CLOB"),
-    TypeRow("json", "CLOB", same="the same type (in MariaDB: longtext and its check)"),
+    TypeRow(
+        "json",
+        "CLOB",
+        same="the same type (in MariaDB: longtext and its check)",
+        loss="in MySQL, that a text inside was a date; decimals like 2.50 need --as-text",
+    ),
     TypeRow("enum(…)", "VARCHAR", form="as long as the longest label"),
     TypeRow("set(…)", "VARCHAR", form="labels with commas between them"),
     TypeRow("binary(n)", "BINARY"),

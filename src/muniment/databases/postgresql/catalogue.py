@@ -242,6 +242,26 @@ FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
 JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {_OWN}
 """
 
+# What everybody may do with new routines and types, and may not do with these.
+_CLOSED = f"""
+SELECT n.nspname AS schema, 'EXECUTE ON ' || CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE
+    'FUNCTION ' END || quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '('
+    || pg_get_function_identity_arguments(p.oid) || ')' AS "right"
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE p.proacl IS NOT NULL AND {_OWN} AND {_NO_MEMBER.format("pg_proc", "p")}
+    AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) x WHERE x.grantee = 0)
+UNION ALL
+SELECT n.nspname, 'USAGE ON TYPE ' || format_type(t.oid, NULL)
+FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+WHERE t.typacl IS NOT NULL AND {_OWN} AND {_NO_MEMBER.format("pg_type", "t")}
+    AND NOT EXISTS (SELECT 1 FROM aclexplode(t.typacl) x WHERE x.grantee = 0)
+UNION ALL
+SELECT n.nspname, 'USAGE ON SCHEMA public' FROM pg_namespace n
+WHERE n.nspname = 'public' AND n.nspacl IS NOT NULL AND NOT EXISTS
+    (SELECT 1 FROM aclexplode(n.nspacl) x WHERE x.grantee = 0 AND x.privilege_type = 'USAGE')
+ORDER BY 1, 2
+"""
+
 _EXTENSIONS = """
 SELECT e.extname AS name, n.nspname AS schema, obj_description(e.oid, 'pg_extension') AS comment
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
@@ -339,6 +359,7 @@ class Catalogue:
         self.sequences = self._ask(_SEQUENCES)
         self.routines = self._ask(_ROUTINES)
         self.aggregates = {row["oid"]: row for row in self._ask(_AGGREGATES)}
+        self.closed = self._ask(_CLOSED)
         self.extensions = self._ask(_EXTENSIONS)
         self.collations = self._ask(_COLLATIONS)
         self.dictionaries = self._ask(_DICTIONARIES)

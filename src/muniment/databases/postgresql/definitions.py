@@ -418,6 +418,9 @@ class _Reader:
                 yield sql
         yield from search_statements(self.catalogue, schema.name)
         yield from self._tables_without_columns(schema.name)
+        for row in self.catalogue.closed:
+            if row["schema"] == schema.name:
+                yield f"REVOKE {row['right']} FROM PUBLIC"
         kept = {(s.name, t.name) for s, t in database.tables()}
         for sequence in self.catalogue.sequences:
             owner = sequence["owner"]

@@ -36,6 +36,7 @@ _DEFINITION = re.compile(
         |STATISTICS|COLLATION|EXTENSION|SCHEMA|TEXT\s+SEARCH)\b
       | ALTER\s+(TABLE|INDEX|VIEW|SEQUENCE|DOMAIN|STATISTICS|TEXT\s+SEARCH)\b
       | COMMENT\s+ON\b
+      | REVOKE\ (EXECUTE|USAGE)\ ON\ (FUNCTION|PROCEDURE|TYPE|SCHEMA)\ .*\ FROM\ PUBLIC\Z
       | SELECT\ pg_catalog\.setval\(
         (E'(?:[^'\\]|''|\\\\)+'|'(?:[^'\\]|'')+'),\ -?\d+,\ (true|false)\)\Z""",
     re.VERBOSE | re.IGNORECASE,

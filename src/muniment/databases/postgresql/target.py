@@ -31,6 +31,7 @@ from muniment.databases.postgresql.pieces import (
     copy_chunks,
     cut_rows,
 )
+from muniment.databases.postgresql.roles import make_roles
 from muniment.databases.postgresql.statements import is_early, moved, own_row_count
 from muniment.databases.postgresql.tables import (
     LONGEST_NAME,
@@ -55,7 +56,9 @@ _NUMBER = Leaf(PredefinedType("BIGINT"))
 
 
 @contextmanager
-def create_target(url: str, *, replace: bool = False) -> Iterator[PostgresqlTarget]:
+def create_target(
+    url: str, *, replace: bool = False, roles: bool = False
+) -> Iterator[PostgresqlTarget]:
     """Open a database for a restore; what is written appears only if the block succeeds.
 
     A database that does not exist is created, and removed again if the block fails.
@@ -69,7 +72,7 @@ def create_target(url: str, *, replace: bool = False) -> Iterator[PostgresqlTarg
             raise
         _administer(options, "CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'", error)
         connection, made = connect(options, _SETTINGS), True
-    target = PostgresqlTarget(connection, replace)
+    target = PostgresqlTarget(connection, replace, roles)
     if made:
         target.notes.append(f"the database {options['dbname']} did not exist and was created.")
     try:
@@ -103,8 +106,8 @@ def _administer(options: dict[str, Any], sql: str, missing: DatabaseError | None
 class PostgresqlTarget:
     """A PostgreSQL database that takes an archive."""
 
-    def __init__(self, connection: Connection, replace: bool) -> None:
-        self._connection, self._replace = connection, replace
+    def __init__(self, connection: Connection, replace: bool, roles: bool = False) -> None:
+        self._connection, self._replace, self._roles = connection, replace, roles
         self._builder = Builder(connection)
         self.notes, self.left_out = self._builder.notes, self._builder.left_out
         self.finished = False
@@ -125,6 +128,8 @@ class PostgresqlTarget:
         for schema in database.schemas:
             place = quote(schema.name)
             self._builder.run(f"CREATE SCHEMA IF NOT EXISTS {place}", f"schema {schema.name}")
+        if self._same and self._roles:
+            make_roles(self._builder, database)
         if self._same:
             for sql in _statements(database.description):
                 self._builder.make(Item("extension", sql.rpartition(" EXISTS ")[2], (sql,)))
