@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -233,6 +234,16 @@ def test_every_rule_is_checked_or_says_why_not() -> None:
         assert bool(rule.checks) != bool(rule.unchecked), rule.id
         assert rule.remedy or not rule.checks, rule.id
     assert len({rule.id for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.samples
+def test_no_requirement_of_the_standard_is_left_out(samples: Path) -> None:
+    text = (samples.parent / "spec" / "siard-2.2.md").read_text(encoding="utf-8")
+    named = re.findall(r"\b([GPMTLS])\\?_(\d+(?:\.\d+)+)\\?-(\d+)\b", text)
+    wanted = {f"{chapter}_{number}-{last}" for chapter, number, last in named}
+    # The list of changes names one that was deleted.
+    assert wanted - {rule.id for rule in RULES} == {"G_3.2-2"}
+    assert len(wanted) > 60
 
 
 def test_the_page_on_conformance_is_up_to_date() -> None:

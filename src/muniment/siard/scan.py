@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
+
 from muniment.errors import NotFound, SiardError
 from muniment.findings import Severity
 from muniment.siard.lobs.folders import Root
@@ -405,6 +407,7 @@ class _Opener:
     roots: tuple[Root, ...]
 
     def __call__(self) -> RowSource:
+        pa.set_memory_pool(pa.system_memory_pool())  # keeps less for itself
         return RowSource(self.path, self.archive, self.database, self.definitions, self.roots)
 
 

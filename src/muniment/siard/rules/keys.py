@@ -249,7 +249,7 @@ class KeyStore:
         self._db: Any = duckdb.connect(str(folder / "keys.duckdb"))
         for setting, value in (
             ("memory_limit", _MEMORY), ("threads", "2"), ("temp_directory", str(folder)),
-            ("preserve_insertion_order", "false"),
+            ("preserve_insertion_order", "false"), ("checkpoint_threshold", "4MB"),
         ):  # fmt: skip
             self._db.execute(f"SET {setting} = '{value}'")
         self._tables: dict[tuple[str, str], tuple[str, dict[str, str]]] = {}

@@ -59,7 +59,7 @@ RULES = (
     Rule(
         "S_8.1.3-0", "O",
         "A manifest of large objects has the form of md5sum: digest, space, * or space, name.",
-        "Each line of files beside the archive whose name says manifest.",
+        "Each line of files beside the archive whose name says manifest, or NAME_lobs_sha256.txt.",
         "Write the manifest with md5sum or sha256sum.",
         since="2.2",
     ),
@@ -76,6 +76,7 @@ _FILE = re.compile(r"(?:seg_(?P<segment>\d+)/)?t(?P<table>\d+)_c(?P<column>\d+)_
 _FOLDER = re.compile(r"s\d+_t(?P<table>\d+)_c(?P<column>\d+)/?")
 _LINE = re.compile(r"\\?[0-9A-Fa-f]{32,128} [ *].+")
 _PART = re.compile(r"(?P<name>.*)_part(?P<number>\d+)", re.DOTALL)
+_OWN_MANIFEST = re.compile(r"_lobs_(?:md5|sha1|sha256)\.txt\Z")  # as Muniment names it
 _MANIFESTS = ("", ".txt", ".md5", ".sha1", ".sha256")
 _MOST = 1 << 24  # bytes of a text file that are looked at
 
@@ -147,8 +148,14 @@ def check_companions(archive: Archive) -> None:
     for other in sorted(folder.iterdir()):
         if other.name.lower() == "mapping.txt" and other.is_file():
             _check_mapping(archive, other)
-        elif "manifest" in other.name.lower() and other.suffix in _MANIFESTS and other.is_file():
+        elif _is_manifest(other.name) and other.is_file():
             _check_manifest(archive, other)
+
+
+def _is_manifest(name: str) -> bool:
+    if _OWN_MANIFEST.search(name):
+        return True
+    return "manifest" in name.lower() and Path(name).suffix in _MANIFESTS
 
 
 def _lines(path: Path) -> list[str] | None:
