@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from muniment.errors import UsageError
 from muniment.objects import datastream_url
 from muniment.repository import Session, Source, Store
-from muniment.repository import verify as module
+from muniment.repository import checking as module
 from muniment.repository.catalogue import File
 from muniment.repository.signatures import Signer, new_key
 from muniment.repository.verify import logs, trust, verify
@@ -118,24 +118,24 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     filled: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    check = module._Check._file
+    check = module.Check._file
 
-    def stopping(self: module._Check, file: File, earlier: str | None) -> None:
+    def stopping(self: module.Check, file: File, earlier: str | None) -> None:
         if len(seen) == 2:
             raise KeyboardInterrupt
         seen.append(file.name)
         check(self, file, earlier)
 
-    monkeypatch.setattr(module._Check, "_file", stopping)
+    monkeypatch.setattr(module.Check, "_file", stopping)
     with pytest.raises(KeyboardInterrupt):
         verify(filled)
     again: list[str] = []
 
-    def counting(self: module._Check, file: File, earlier: str | None) -> None:
+    def counting(self: module.Check, file: File, earlier: str | None) -> None:
         again.append(file.name)
         check(self, file, earlier)
 
-    monkeypatch.setattr(module._Check, "_file", counting)
+    monkeypatch.setattr(module.Check, "_file", counting)
     report = verify(filled)
     assert report.good
     assert report.files == 4
