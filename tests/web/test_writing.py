@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import socket
+import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -391,3 +395,29 @@ def test_concurrent_puts_lose_nothing(put: Put, client: Any) -> None:
         )
     assert sorted(answer.status_code for answer in guarded) == [201] + [412] * 7
     assert json.loads(guarded[0].text)
+
+
+def test_what_was_acknowledged_survives_a_crash(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with Store.create(folder, series=SERIES) as store:
+        _, key = create_token(store.names, "Many", ["store"], "me", None)
+    command = [sys.executable, "-m", "muniment", "serve", str(folder), "--port", "0"]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [*command, "--workers", "1"], stdout=subprocess.PIPE, text=True, env=env
+    ) as server:
+        assert server.stdout is not None
+        match = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())
+        assert match
+        headers = {"Authorization": f"Bearer {key}", **TEXT}
+        with httpx2.Client(base_url=match[0], headers=headers) as client:
+            names = [client.put(HOME, content=f"{n}".encode()).json()["pdi"] for n in range(5)]
+            again = client.put(path_of(names[0]), content=b"second").json()["pdi"]
+        server.kill()
+    with Store(folder) as store:
+        for name, data in ((names[0], b"0"), (names[4], b"4"), (again, b"second")):
+            binding = store.names.resolve(name).binding
+            assert binding is not None
+            with store.open_stream(binding.location) as stream:
+                assert stream.read() == data
+        assert not list(verify(store).problems)
