@@ -111,6 +111,8 @@ def safe_text(text: str) -> str:
     >>> safe_text("urn:x:a\\r\\nSet-Cookie: b")
     'urn:x:a%0D%0ASet-Cookie:%20b'
     """
+    if text.isascii() and text.isprintable() and " " not in text:
+        return text
     return _UNSAFE.sub(
         lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), text
     )
