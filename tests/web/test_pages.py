@@ -241,6 +241,10 @@ def test_the_console_answers_and_hands_over_files(client: TestClient) -> None:
     "sql",
     ["SELECT * FROM read_csv('/etc/passwd')", "ATTACH '/tmp/x.db'", "INSTALL httpfs",
      "COPY district TO '/tmp/x.csv'", "DROP TABLE district", "SELECT 1; SELECT 2", "nonsense",
+     "LOAD httpfs", "FROM '/etc/passwd'", "SELECT * FROM glob('/etc/*')", "SELECT getenv('HOME')",
+     "SET enable_external_access = true", "SELECT * FROM read_text('/etc/hostname')",
+     "EXPORT DATABASE '/tmp/x'", "PRAGMA database_list", "CREATE TABLE x (a INTEGER)",
+     "SELECT * FROM 'https://example.org/x.parquet'", "CALL pragma_version()",
      "SELECT * FROM duckdb_databases()", "SELECT length(repeat('x', 4000000000))"],
 )  # fmt: skip
 def test_the_console_refuses_what_reaches_beyond_the_archive(client: TestClient, sql: str) -> None:

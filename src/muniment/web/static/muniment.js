@@ -11,6 +11,14 @@ for (const button of document.querySelectorAll("[data-copy]")) {
   });
 }
 
+// A page is loaded again by itself only while nobody has written or ticked anything in it.
+let touched = false;
+document.addEventListener("input", () => { touched = true; }, true);
+const refresh = (element) => {
+  if (touched) element.hidden = true;
+  else location.reload();
+};
+
 // While an index is being built: show how far it is, and reload when it is ready.
 const notice = document.querySelector("[data-progress]");
 if (notice && notice.querySelector("progress")) {
@@ -20,7 +28,7 @@ if (notice && notice.querySelector("progress")) {
       const bar = notice.querySelector("progress");
       bar.value = facts.percent;
       if (facts.state === "ready" || facts.state === "failed") {
-        location.reload();
+        refresh(notice);
         return;
       }
     } catch (error) { /* the server may be gone; the page stays */ }
@@ -37,7 +45,7 @@ if (judged) {
       const facts = await (await fetch(judged.dataset.verdict)).json();
       judged.querySelector("progress").value = facts.verdict.percent || 0;
       if (facts.verdict.state === "done" || facts.verdict.state === "failed") {
-        location.reload();
+        refresh(judged);
         return;
       }
     } catch (error) { /* the server may be gone; the page stays */ }
