@@ -35,15 +35,17 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
     yield from _partitions(catalogue, oid)
     yield from _column_settings(catalogue, row, place)
     for constraint in catalogue.constraints[oid]:
-        promised = constraint["kind"] == "n" and not constraint["convalidated"]
-        if constraint["kind"] not in "pufcx" and not promised:  # constraint triggers are triggers
+        if constraint["kind"] not in "pufcxn":  # constraint triggers are triggers
+            continue
+        if constraint["kind"] == "n" and constraint["convalidated"]:
+            if constraint["comment"]:
+                yield _constraint_comment(constraint, place)
             continue
         if _is_own(constraint) and not is_plain_constraint(constraint):
             name = quote(constraint["name"])
             yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {constraint['definition']}"
             if constraint["kind"] in "xn" and constraint["comment"]:
-                text = quote_text(constraint["comment"])
-                yield f"COMMENT ON CONSTRAINT {name} ON {place} IS {text}"
+                yield _constraint_comment(constraint, place)
     yield from _indexes(catalogue, row, place)
     yield from _rules(catalogue, oid, "TABLE", place)
     yield from _trigger_states(catalogue, oid, place)
@@ -51,6 +53,11 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
     yield from _statistics(catalogue, oid)
     if row["relreplident"] in _REPLICA:
         yield f"ALTER TABLE {place} REPLICA IDENTITY {_REPLICA[row['relreplident']]}"
+
+
+def _constraint_comment(constraint: Row, place: str) -> str:
+    name, text = quote(constraint["name"]), quote_text(constraint["comment"])
+    return f"COMMENT ON CONSTRAINT {name} ON {place} IS {text}"
 
 
 def own_rows(count: int) -> str:
@@ -67,6 +74,8 @@ def is_plain_constraint(constraint: Row) -> bool:
     if constraint["condeferrable"] or not constraint["convalidated"]:
         return False
     definition = constraint["definition"]
+    if re.search(r"\bWITHOUT OVERLAPS\)|\bPERIOD ", definition) and constraint["kind"] in "puf":
+        return False
     if constraint["kind"] == "c":
         return not constraint["connoinherit"]
     if constraint["kind"] in "pu":
@@ -171,13 +180,14 @@ def _partitions(catalogue: Catalogue, oid: int) -> Iterator[str]:
 
 
 def _create_partition(catalogue: Catalogue, parent: Row, child: Row, place: str) -> Iterator[str]:
-    """Yield what makes a partition; one whose columns are in another order was attached."""
+    """Yield what makes a partition; one whose columns or names are its own was attached."""
     above = quote(parent["schema"], parent["name"])
     key = f"\nPARTITION BY {child['partition_key']}" if child["partition_key"] else ""
     end = _method(child) + _with(_options(child))
     columns = catalogue.columns[child["oid"]]
     order = [[c["name"] for c in catalogue.columns[row["oid"]]] for row in (parent, child)]
-    if order[0] == order[1]:
+    nulls = [_null_names(catalogue, row["oid"]) for row in (parent, child)]
+    if order[0] == order[1] and nulls[0].items() <= nulls[1].items():
         yield f"CREATE TABLE {place} PARTITION OF {above}\n{child['bound']}{key}{end}"
         yield from _differing_defaults(catalogue, parent, child)
         return
@@ -186,6 +196,12 @@ def _create_partition(catalogue: Catalogue, parent: Row, child: Row, place: str)
     ]
     yield f"CREATE TABLE {place} (\n" + ",\n".join(lines) + f"\n){key}{end}"
     yield f"ALTER TABLE {above} ATTACH PARTITION {place} {child['bound']}"
+
+
+def _null_names(catalogue: Catalogue, oid: int) -> dict[str, str]:
+    """The constraints that keep columns from being NULL, by column."""
+    found = [c for c in catalogue.constraints[oid] if c["kind"] == "n"]
+    return {constraint["columns"][0]: constraint["name"] for constraint in found}
 
 
 def _differing_defaults(catalogue: Catalogue, parent: Row, child: Row) -> Iterator[str]:
