@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
+from muniment.cli.main import cli
 from muniment.errors import LobMissing, SiardError
 from muniment.siard import SiardSource, open_siard
 from muniment.sql.batch import OPEN, REF, cells_of, parts_of
@@ -93,3 +96,47 @@ def test_broken_archives_get_a_sentence(samples: Path) -> None:
             failed += 1
             assert path.name in str(error)
     assert failed == 6  # those that are no ZIP files any more
+
+
+def run(*arguments: str) -> Result:
+    result = CliRunner().invoke(cli, arguments)
+    fault = result.exception
+    assert fault is None or isinstance(fault, SystemExit), (arguments, fault)
+    return result
+
+
+def test_every_archive_is_shown_queried_and_restored(samples: Path, tmp_path: Path) -> None:
+    """What a person could get out of an archive is got out, row by row."""
+    unreadable = 0
+    for number, path in enumerate(archives(samples, "main", "ext", "broken")):
+        shown = run("show", str(path))
+        target = tmp_path / f"{number}.db"
+        if shown.exit_code == 3:  # no ZIP file any more
+            unreadable += 1
+            assert run("query", str(path), "SELECT 1").exit_code == 3
+            assert run("restore", str(path), f"sqlite:///{target}").exit_code == 3
+            continue
+        assert shown.exit_code == 0, (path.name, shown.output)
+        with open_siard(path) as source:
+            tables = list(source.describe().tables())
+        if sum(table.rows for _, table in tables) > 12_000:  # others like it are smaller
+            continue
+        counts = " UNION ALL ".join(
+            f"SELECT '{n}', count(*) FROM {quoted(schema.name)}.{quoted(table.name)}"
+            for n, (schema, table) in enumerate(tables)
+        )
+        asked = run(
+            "query", str(path), counts or "SELECT '0', 0", "--format", "jsonl", "--limit", "1000"
+        )
+        assert asked.exit_code == 0, (path.name, asked.output)
+        found = sum(next(reversed(json.loads(line).values())) for line in asked.stdout.splitlines())
+        assert found == sum(table.rows for _, table in tables), path.name
+        restored = run("restore", str(path), f"sqlite:///{target}")
+        assert restored.exit_code == 0, (path.name, restored.output)
+        assert target.stat().st_size > 0
+        target.unlink()
+    assert unreadable == 6
+
+
+def quoted(name: str) -> str:
+    return '"' + (name or "unnamed").replace('"', '""') + '"'

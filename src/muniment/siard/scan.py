@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 from base64 import b64decode
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -34,6 +35,7 @@ from muniment.workers import Task, default_jobs, start_workers
 
 __all__ = ["Progress", "Scan"]
 
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of mallopt(3)
 _BOMB_RATIO, _BOMB_SIZE = 200, 1 << 28
 
 
@@ -126,16 +128,15 @@ class Scan:
             stack.callback(store.close)
             for each in archive.tables:
                 store.begin(each.schema, each.table, source.key_columns(each.schema, each.table))
-            workers = stack.enter_context(
-                start_workers(cast(Source, source), self._jobs_for(), lambda: True)
-            )
-            waiting: deque[int | None] = deque()
-            for piece in workers.run(self._tasks(waiting)):
-                number = waiting.popleft()
-                while number is None:  # a table without rows ended
+            with start_workers(cast(Source, source), self._jobs_for(), lambda: True) as workers:
+                waiting: deque[int | None] = deque()
+                for piece in workers.run(self._tasks(waiting)):
                     number = waiting.popleft()
-                self._take(number, cast(RunReport, piece), store)
-                yield
+                    while number is None:  # a table without rows ended
+                        number = waiting.popleft()
+                    self._take(number, cast(RunReport, piece), store)
+                    yield
+            # The workers have ended, and leave their memory to the keys.
             for number, each in enumerate(archive.tables):
                 self._check_count(number, each)
             yield
@@ -407,8 +408,15 @@ class _Opener:
     roots: tuple[Root, ...]
 
     def __call__(self) -> RowSource:
-        pa.set_memory_pool(pa.system_memory_pool())  # keeps less for itself
+        _return_memory()
         return RowSource(self.path, self.archive, self.database, self.definitions, self.roots)
+
+
+def _return_memory() -> None:
+    """Let what is freed go back to the system: much passes through a worker, and little stays."""
+    pa.set_memory_pool(pa.system_memory_pool())
+    with suppress(OSError, AttributeError):  # other systems do it otherwise
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 18)
 
 
 def _only(reports: Iterable[Any]) -> Any:

@@ -35,6 +35,7 @@ from muniment.siard.rules.tablexsd import NotASchema, TableSchema, parse_table_s
 from muniment.siard.scan import Progress, Scan
 from muniment.siard.versions import CURRENT, Version, find_version
 from muniment.siard.zip import ZipReader
+from muniment.sql.model import Database
 
 __all__ = ["Progress", "Validation", "validate"]
 
@@ -86,6 +87,7 @@ class Validation:
     ) -> None:
         self.path, self._roots = path, roots
         self.version = ""
+        self.database: Database | None = None  # as far as its metadata can be read
         self.seconds = 0.0
         self.rows = self.tables = self.lobs = 0
         self.findings: list[Finding] = []
@@ -189,7 +191,7 @@ class Validation:
                 data = archive.read(name, METADATA_LIMIT)
                 archive.metadata = _parsed(data)
                 archive.version = _version(archive.metadata, report)
-                archive.database = parse_metadata(data)
+                self.database = archive.database = parse_metadata(data)
         except SiardError as error:
             if archive.root + name not in archive.damaged:
                 report("M_5.0-1", name, _reason(error, self.path))
