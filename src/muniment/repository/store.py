@@ -272,9 +272,8 @@ class Store:
     def open_stream(self, identifier: str) -> BinaryIO:
         """Open a datastream for reading and seeking, in place."""
         stream = self.stream(identifier)
-        file = self.catalogue.file(stream.file)
-        opened = self.path(file).open("rb")
-        return open_record(opened, file.name, stream.record)
+        name = self.catalogue.file(stream.file).name
+        return open_record(self.open_file(stream.file), name, stream.record)
 
     def siard(self, name: str, version: int | None = None) -> Inside:
         """Return the SIARD archive of an object as a path that is read in place.
