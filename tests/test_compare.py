@@ -28,7 +28,7 @@ def siard(shop: Path, tmp_path: Path) -> Path:
 @pytest.fixture(params=["in one process", "in two"])
 def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "in two":
-        monkeypatch.setattr(compare_module, "_WORTH_A_PROCESS", 0)
+        monkeypatch.setattr(compare_module, "_SMALL", 0)
 
 
 def compare_after(shop: Path, siard: Path, change: str) -> Comparison:

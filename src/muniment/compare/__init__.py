@@ -1,0 +1,218 @@
+"""Proof that two databases hold the same: definitions, row counts, content.
+
+Both sides are streams of rows in one spelling. As long as the streams are equal byte for byte, one
+side's digests are the other's, and each process computes half of them. An archive that Muniment
+wrote need not even be parsed: the other side's rows say what its XML must be. Where the streams
+part, both sides are digested on their own; if only the order differs, the content digests agree.
+Otherwise the rows that differ are found group by group, in memory that does not grow with the
+table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from muniment import databases
+from muniment.compare.sides import Read, reading_side
+from muniment.compare.tables import TableComparer, TableComparison
+from muniment.conversions import (
+    archived_as_text,
+    archived_types,
+    pattern_of,
+    refused_text,
+    text_sentences,
+)
+from muniment.databases.tunnel import tunnelled
+from muniment.datalinks import unlinked
+from muniment.definitions import Difference, compare_definitions, matched_tables
+from muniment.errors import Unfit, UnknownType, UsageError
+from muniment.normal import normal_forms
+from muniment.siard import SiardSource, open_siard
+from muniment.siard.lobs.folders import Root
+from muniment.siard.volumes import exists
+from muniment.sql.model import Schema, Table
+from muniment.sql.selection import Selection
+from muniment.sql.stores import Source
+from muniment.transfer import Progress
+
+__all__ = ["Comparison", "Difference", "TableComparison", "compare"]
+
+_SMALL = 24 << 20  # bytes that take no time to digest in order, and are not worth a process
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The verdict, and what it rests on."""
+
+    equal: bool
+    tables: tuple[TableComparison, ...]
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...] = ()  # how the sides had to be read to be comparable
+
+
+def compare(
+    a: str,
+    b: str,
+    *,
+    jobs: int = 0,
+    ordered: bool | None = None,
+    statement_timeout: float | None = None,
+    ssh: str | None = None,
+    progress: Callable[[Progress], None] = lambda _: None,
+    roots: Sequence[Root] = (),
+) -> Comparison:
+    """Compare two databases or SIARD files, in any combination.
+
+    ``ordered`` digests (siard-digest-1) take about as long as all the rest; None means only where
+    the smaller side is so small that nobody will notice.
+    """
+    servers = [name for name in (a, b) if databases.is_url(name) and not databases.file_of(name)]
+    if ssh and not servers:
+        raise UsageError("--ssh is for database servers; neither side is one")
+    open_side = partial(_open, statement_timeout=statement_timeout, ssh=ssh, roots=roots)
+    if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
+        return _turned(_compare(b, a, open_side, jobs, ordered, progress))
+    return _compare(a, b, open_side, jobs, ordered, progress)
+
+
+def _turned(found: Comparison) -> Comparison:
+    tables = tuple(
+        replace(t, rows=t.rows[::-1], digest=t.digest[::-1], ordered_digest=t.ordered_digest[::-1])
+        for t in found.tables
+    )
+    return replace(
+        found, tables=tables, differences=tuple(replace(d, a=d.b, b=d.a) for d in found.differences)
+    )
+
+
+def _compare(
+    a: str,
+    b: str,
+    open_side: Callable[..., Any],
+    jobs: int,
+    ordered: bool | None,
+    progress: Callable[[Progress], None],
+) -> Comparison:
+    """Compare; a database is read again if its archive turns out to have columns as text."""
+    texts: set[str] = set()
+    while True:
+        known = len(texts)
+        try:
+            return _compare_once(a, b, open_side, jobs, ordered, progress, texts)
+        except (Unfit, UnknownType) as error:
+            if not databases.is_url(b) and databases.is_url(a):
+                with open_side(b) as archive:
+                    texts |= refused_text(error, archive.describe())
+            if len(texts) == known:
+                raise
+        except _AsText:
+            pass
+
+
+class _AsText(Exception):
+    """The archive has columns as text that were read as something else."""
+
+
+def _compare_once(
+    a: str,
+    b: str,
+    open_side: Callable[..., Any],
+    jobs: int,
+    ordered: bool | None,
+    progress: Callable[[Progress], None],
+    texts: set[str],
+) -> Comparison:
+    with ExitStack() as stack:
+        left = stack.enter_context(open_side(a, as_text=tuple(map(pattern_of, texts))))
+        right = stack.enter_context(open_side(b))
+        archived = databases.is_url(a) and not databases.is_url(b)
+        if databases.is_url(a) != databases.is_url(b):  # a database has links, not their files
+            left, right = (unlinked(s) if isinstance(s, SiardSource) else s for s in (left, right))
+        first, second = left.describe(), right.describe()
+        if archived and (more := set(archived_as_text(first, second)) - texts):
+            texts |= more
+            raise _AsText
+        notes = list(text_sentences(texts))
+        size = min(left.size(), right.size())
+        ordered = size < _SMALL if ordered is None else ordered
+        side = stack.enter_context(reading_side(left, 1 if size < _SMALL else jobs))
+        differences = list(compare_definitions(first, second))
+        tables = []
+        for pair in matched_tables(first, second):
+            if pair.a is None or pair.b is None:
+                tables.append(_one_sided(left, pair.a) if pair.a else _one_sided(right, pair.b))
+                if pair.a is None:
+                    tables[-1] = replace(tables[-1], rows=tables[-1].rows[::-1])
+                continue
+            schema, table = pair.a
+            if archived and hasattr(left, "refit"):
+                table = archived_types(pair.a, pair.b)
+            while True:
+                forms = normal_forms(first, second, (schema, table), pair.b)
+                reads = Read(schema, table, forms[0], ordered), Read(*pair.b, forms[1], ordered)
+                work = TableComparer(side, right, second, *reads)
+                try:
+                    result, found = work.run(progress)
+                    break
+                except Unfit as unfit:
+                    table = _refitted(left, schema, table, unfit)
+            notes += _wider(pair.a, table)
+            tables.append(result)
+            differences += found
+    equal = not differences and all(table.equal for table in tables)
+    return Comparison(equal, tuple(tables), tuple(differences), tuple(notes))
+
+
+def _refitted(source: Source, schema: Schema, table: Table, unfit: Unfit) -> Table:
+    """The table with a wider type for a value that outgrew its declaration."""
+    refit = getattr(source, "refit", None)
+    wider: Table | None = refit(schema, table, unfit) if refit else None
+    if wider is None:
+        raise unfit
+    return wider
+
+
+def _wider(declared: tuple[Schema, Table], table: Table) -> Iterator[str]:
+    for x, y in zip(declared[1].columns, table.columns, strict=True):
+        if x.type != y.type:
+            where = f"{declared[0].name}.{table.name}.{x.name}"
+            yield f"{where} is declared {x.type_original} and holds more; compared as {y.type}"
+
+
+def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableComparison:
+    assert present is not None
+    schema, table = present
+    parts = source.parts(schema, table)
+    rows = sum(batch.rows for part in parts for batch in source.batches(schema, table, part))
+    return TableComparison(schema.name, table.name, (rows, None), (None, None), (None, None), False)
+
+
+@contextmanager
+def _open(
+    name: str,
+    statement_timeout: float | None,
+    ssh: str | None,
+    roots: Sequence[Root],
+    as_text: tuple[str, ...] = (),
+) -> Iterator[Any]:
+    if not databases.is_url(name):
+        if not exists(Path(name)):
+            raise UsageError(
+                f"there is no {name}; name a database by its URL or a SIARD file by its path"
+            )
+        with open_siard(Path(name), roots) as archive:
+            yield archive
+        return
+    through = None if databases.file_of(name) else ssh
+    with (
+        tunnelled(name, through) as place,
+        databases.open_source(
+            place, Selection(as_text=as_text), statement_timeout=statement_timeout
+        ) as source,
+    ):
+        yield source

@@ -1,0 +1,262 @@
+"""The comparison of one table: equal streams, equal digests, or the rows that differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from muniment.compare.sides import NotPlain, Read, Reader, Side, no_lob
+from muniment.definitions import Difference
+from muniment.errors import Unfit
+from muniment.siard import SiardSource
+from muniment.siard.rows import RowWriter
+from muniment.sql.batch import CELL, ROW, Batch, Cell, cell_value, rows_of
+from muniment.sql.digest import BucketDigest, ContentDigest, OrderedDigest, row_digests
+from muniment.sql.model import Database, Leaf, shape_of
+from muniment.sql.stores import Source
+from muniment.transfer import Progress
+
+__all__ = ["TableComparer", "TableComparison"]
+
+_SHOWN = 10
+_GROUPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """One table on both sides; None stands for a side that does not have it."""
+
+    schema: str
+    table: str
+    rows: tuple[int | None, int | None]
+    digest: tuple[str | None, str | None]
+    ordered_digest: tuple[str | None, str | None]
+    equal: bool
+
+
+class TableComparer:
+    """The comparison of one table."""
+
+    def __init__(self, side: Side, right: Source, database: Database, a: Read, b: Read) -> None:
+        self._side, self._right, self._database, self._a, self._b = side, right, database, a, b
+        self._buffer = b""
+        self._at = 0
+
+    def run(self, progress: Callable[[Progress], None]) -> tuple[TableComparison, list[Difference]]:
+        """Return the table's comparison and the first differences in its rows."""
+        same_head = [(c.name, str(c.type), c.cardinality) for c in self._a.table.columns] == [
+            (c.name, str(c.type), c.cardinality) for c in self._b.table.columns
+        ]
+        if same_head and (result := self._predicted(progress)) is not None:
+            return result, []
+        self._stream = self._side.read(self._a)
+        apart = self._b.ordered and not same_head
+        reader = Reader(self._right, self._database, self._b, ordered=apart)
+        shared = ContentDigest()
+        batches = reader.batches()
+        differing: Batch | None = None
+        for batch in batches:
+            if not self._next_is(batch.data):
+                differing = batch
+                break
+            shared.update(batch)
+            name = self._b.table
+            progress(Progress(self._b.schema.name, name.name, shared.rows, name.rows or None, 0))
+        rest = self._rest()
+        if differing is None and not rest:
+            digest, ordered = shared.hexdigest(), self._side.outcome
+            other = ordered if same_head else reader.ordered
+            return self._result((shared.rows,) * 2, (digest,) * 2, (ordered, other)), []
+        return self._parted(shared, rest, differing, batches, reader)
+
+    def _predicted(self, progress: Callable[[Progress], None]) -> TableComparison | None:
+        """Return the comparison if the archive's XML is just what the other side's rows make."""
+        shapes = [shape_of(self._database, self._b.schema.name, c) for c in self._b.table.columns]
+        native = (self._database.producer_application or "").startswith("Muniment ")
+        plain = all(isinstance(shape, Leaf) for shape in shapes) and not self._b.normal.forms
+        if not (native and plain and isinstance(self._right, SiardSource)):
+            return None
+        schema, table = self._b.schema, self._b.table
+        xml = _Expected(self._right.rows_xml(schema, table))
+        writer = RowWriter("", table.columns, shapes)
+        ordered = OrderedDigest(table.columns, shapes, no_lob) if self._b.ordered else None
+        stream, content = self._side.read(replace(self._a, plain=True)), ContentDigest()
+        try:
+            for data in stream:
+                batch = Batch(data, data.count(ROW))
+                xml.expect(writer(batch, trusted=True))
+                content.update(batch)
+                if ordered:
+                    ordered.update(batch)
+                progress(Progress(schema.name, table.name, content.rows, table.rows or None, 0))
+            xml.expect(b"</table>\n")
+            xml.expect_end()
+        except (NotPlain, Unfit):
+            with suppress(NotPlain, Unfit):  # what the other process has still to say
+                for _ in stream:
+                    pass
+            return None
+        digest, digest1 = content.hexdigest(), ordered.hexdigest() if ordered else None
+        return self._result((content.rows,) * 2, (digest,) * 2, (digest1,) * 2)
+
+    def _next_is(self, data: bytes) -> bool:
+        """Whether the other side continues with these bytes; if so, they are consumed."""
+        while len(self._buffer) - self._at < len(data):
+            more = next(self._stream, None)
+            if more is None:
+                return False
+            self._buffer = self._buffer[self._at :] + more
+            self._at = 0
+        end = self._at + len(data)
+        if self._buffer[self._at : end] != data:
+            return False
+        self._at = end
+        return True
+
+    def _rest(self) -> bytes:
+        if self._at == len(self._buffer):
+            self._buffer, self._at = next(self._stream, b""), 0
+        return self._buffer[self._at :]
+
+    def _parted(
+        self,
+        shared: ContentDigest,
+        rest: bytes,
+        batch: Batch | None,
+        batches: Iterator[Batch],
+        reader: Reader,
+    ) -> tuple[TableComparison, list[Difference]]:
+        """Digest what is left of both sides, and look closer if that differs too."""
+        left, right = BucketDigest(), BucketDigest()
+        while batch is not None:
+            right.update(batch)
+            batch = next(batches, None)
+        while rest:
+            left.update(Batch(rest, rest.count(ROW)))
+            rest = next(self._stream, b"")
+        rows = (shared.rows + left.rows, shared.rows + right.rows)
+        digests = (shared.plus(left), shared.plus(right))
+        ordered = (self._side.outcome, reader.ordered or self._ordered_again())
+        result = self._result(rows, digests, ordered)
+        alike = [c.name for c in self._a.table.columns] == [c.name for c in self._b.table.columns]
+        if result.equal or not alike:
+            return result, []
+        return result, list(self._find(shared.rows, left, right))
+
+    def _ordered_again(self) -> str | None:
+        if not self._b.ordered:
+            return None
+        reader = Reader(self._right, self._database, self._b, ordered=True)
+        for _ in reader.batches():
+            pass
+        return reader.ordered
+
+    def _result(
+        self,
+        rows: tuple[int, int],
+        digests: tuple[str, str],
+        ordered: tuple[str | None, str | None],
+    ) -> TableComparison:
+        equal = rows[0] == rows[1] and digests[0] == digests[1]
+        name = self._b.table.name
+        return TableComparison(self._b.schema.name, name, rows, digests, ordered, equal)
+
+    def _find(self, skip: int, left: BucketDigest, right: BucketDigest) -> Iterator[Difference]:
+        pairs = enumerate(zip(left.buckets, right.buckets, strict=True))
+        groups = {number for number, (x, y) in pairs if x != y}
+        groups = set(sorted(groups)[:_GROUPS])
+        chunks = (Batch(data, data.count(ROW)) for data in self._side.read(self._a))
+        only_a = Counter(_rows_in(chunks, skip, groups))
+        reader = Reader(self._right, self._database, self._b, ordered=False)
+        only_b = Counter(_rows_in(reader.batches(), skip, groups))
+        only_a, only_b = only_a - only_b, only_b - only_a
+        yield from _row_differences(self._b, list(only_a.elements()), list(only_b.elements()))
+
+
+def _rows_in(batches: Iterator[Batch], skip: int, groups: set[int]) -> Iterator[bytes]:
+    """Yield the rows after the first ``skip`` that fall into the given groups."""
+    for batch in batches:
+        if skip >= batch.rows:
+            skip -= batch.rows
+            continue
+        for row, digest in list(zip(rows_of(batch), row_digests(batch), strict=True))[skip:]:
+            if digest[0] << 8 | digest[1] in groups:
+                yield row
+        skip = 0
+
+
+def _row_differences(read: Read, a: list[bytes], b: list[bytes]) -> Iterator[Difference]:
+    """Pair the rows by their key, and name the columns that differ."""
+    table = read.table
+    names = [column.name for column in table.columns]
+    key = [names.index(name) for name in table.primary_key.columns] if table.primary_key else []
+    others = {_key(row, key): row for row in b} if key else {}
+    place = f"{read.schema.name}.{table.name}"
+    shown = 0
+    for row in a:
+        if shown >= _SHOWN:
+            return
+        other = others.pop(_key(row, key), None) if key else None
+        where = f"{place} ({_spell(row, key or range(len(names)), names)})"
+        if other is None:
+            yield Difference(where, "a row", "no such row")
+        else:
+            for name, x, y in zip(names, row.split(CELL), other.split(CELL), strict=True):
+                if x != y:
+                    yield Difference(f"{where}.{name}", _show(x), _show(y))
+        shown += 1
+    for row in others.values() if key else b:
+        if shown >= _SHOWN:
+            return
+        yield Difference(
+            f"{place} ({_spell(row, key or range(len(names)), names)})", "no such row", "a row"
+        )
+        shown += 1
+
+
+def _key(row: bytes, key: Sequence[int]) -> tuple[bytes, ...]:
+    cells = row.split(CELL)
+    return tuple(cells[k] for k in key)
+
+
+def _spell(row: bytes, positions: Sequence[int] | range, names: Sequence[str]) -> str:
+    cells = row.split(CELL)
+    return ", ".join(f"{names[k]}={_show(cells[k])}" for k in positions)
+
+
+def _show(cell: bytes) -> str:
+    if cell.startswith(b"\xf9"):
+        length, _, digest = cell[1:].decode().partition(":")
+        return f"{length} bytes with SHA-256 {digest}"
+    value: Cell = cell_value(cell)
+    if value is None:
+        return "NULL"
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:197]}…"
+
+
+class _Expected:
+    """A stream of bytes that has to be what is expected of it."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._held, self._at = chunks, b"", 0
+
+    def expect(self, data: bytes) -> None:
+        """Consume the next bytes; raise NotPlain if they are others."""
+        end = self._at + len(data)
+        while len(self._held) < end:
+            more = next(self._chunks, None)
+            if more is None:
+                raise NotPlain
+            self._held = self._held[self._at :] + more
+            self._at, end = 0, len(data)
+        if not self._held.startswith(data, self._at):
+            raise NotPlain
+        self._at = end
+
+    def expect_end(self) -> None:
+        """Make sure that nothing follows; this also reads the checksum of the file."""
+        if self._held[self._at :] or any(self._chunks):
+            raise NotPlain
