@@ -10,6 +10,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import apsw
+import duckdb
 import pytest
 from click.testing import CliRunner
 
@@ -18,7 +19,7 @@ from muniment.compare import compare
 from muniment.convert import ConvertOptions, convert
 from muniment.datalinks import Links
 from muniment.errors import NotFound, UsageError
-from muniment.siard import open_siard
+from muniment.siard import open_siard, validate
 from muniment.sql.types import Kind
 from muniment.transfer import ArchiveOptions, archive, restore
 
@@ -73,8 +74,30 @@ def test_linked_files_are_archived_with_their_links(docs: Path, tmp_path: Path, 
     assert compare(url, f"sqlite:///{tmp_path / 'b.db'}").equal
 
 
+@pytest.mark.parametrize("place", ["internal", "external"])
+def test_links_in_arrays_are_followed_one_by_one(docs: Path, tmp_path: Path, place: str) -> None:
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as db:
+        db.execute("CREATE TABLE doc (id INTEGER PRIMARY KEY, path VARCHAR[3])")
+        db.execute("INSERT INTO doc VALUES (1, ['docs/a b.pdf', NULL, 'docs/ä%.txt']), (2, NULL)")
+    url = f"duckdb:///{path}"
+    archive(url, tmp_path / "a.siard", options=options(docs, lobs=place))
+    result = validate(tmp_path / "a.siard", jobs=1).finish()
+    assert (result.valid, result.lobs) == (True, 2), result.findings
+    assert compare(url, str(tmp_path / "a.siard")).equal
+    back = tmp_path / "back"
+    back.mkdir()
+    restore(tmp_path / "a.siard", f"duckdb:///{tmp_path}/b.duckdb", datalink_root=back)
+    assert (back / "docs" / "a b.pdf").read_bytes() == PDF
+    assert (back / "docs" / "ä%.txt").read_bytes() == b""
+    with duckdb.connect(str(tmp_path / "b.duckdb"), read_only=True) as db:
+        found = db.execute("SELECT path FROM doc WHERE id = 1").fetchone()
+    assert found is not None
+    assert list(found[0]) == ["docs/a b.pdf", None, "docs/ä%.txt"]
+
+
 def test_linked_files_come_back_into_a_folder(docs: Path, tmp_path: Path) -> None:
-    url = database(tmp_path, "docs/a b.pdf", "docs/ä%.txt")
+    url = database(tmp_path, "docs/a b.pdf", "docs/ä%.txt", "docs/a b.pdf")  # twice the same
     archive(url, tmp_path / "a.siard", options=options(docs))
     convert(tmp_path / "a.siard", tmp_path / "b.siard", ConvertOptions("external"))
     back = tmp_path / "back"

@@ -19,7 +19,7 @@ from muniment.errors import LobMissing, NotFound, UsageError
 from muniment.files import new_file
 from muniment.siard.lobs.location import parse_location
 from muniment.siard.source import SiardSource
-from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cells_of
+from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of
 from muniment.sql.model import Column, Database, Schema, Table
 from muniment.sql.stores import Opener, Source
 from muniment.sql.types import Kind, PredefinedType
@@ -150,8 +150,7 @@ class Linked:
                 cells = cells_of(batch)
                 for k in numbers:
                     for cell in cells[k::width]:
-                        if cell not in (NULL, b"") and not cell.startswith(REF):
-                            yield cell.decode("utf-8", "surrogatepass")
+                        yield from _links_in(cell)
 
     def _fetched(self, link: str) -> BinaryIO:
         stream: Any
@@ -286,10 +285,12 @@ class Unlinked:
     def batches(self, schema: Schema, table: Table, part: Any) -> Iterator[Batch]:
         numbers = [k for k, c in enumerate(table.columns) if self._is_link(schema, table, c)]
 
-        def text(cell: bytes) -> bytes:
-            return self._link(schema, table, cell)
+        own = self._source.describe().schema(schema.name).table(table.name)
 
-        for batch in self._source.batches(schema, table, part):
+        def text(cell: bytes) -> bytes:
+            return self._link(schema, own, cell)
+
+        for batch in self._source.batches(schema, own, part):
             yield _changed(batch, len(table.columns), numbers, text) if numbers else batch
 
     def opener(self) -> None:
@@ -299,6 +300,8 @@ class Unlinked:
         return (schema.name, table.name, column.name) in self._columns
 
     def _link(self, schema: Schema, table: Table, cell: bytes) -> bytes:
+        if cell.startswith(OPEN):
+            return _each_part(cell, lambda part: self._link(schema, table, part))
         if not cell.startswith(REF):
             return cell
         location = parse_location(cell[1:])
@@ -321,10 +324,22 @@ class Unlinked:
             raise UsageError(f"the link {link!r} leads out of {root}; it cannot be written there")
         path = root.joinpath(*steps)
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_file():
+            with self._source.open_lob(schema, table, reference) as stream:
+                if _is_same(path, stream):
+                    return  # several rows link to it
         with self._source.open_lob(schema, table, reference) as stream, new_file(path) as out:
             while chunk := stream.read(1 << 20):
                 out.write(chunk)
         self._files.count += 1
+
+
+def _is_same(path: Path, stream: BinaryIO) -> bool:
+    with path.open("rb") as known:
+        while chunk := stream.read(1 << 20):
+            if known.read(len(chunk)) != chunk:
+                return False
+        return not known.read(1)
 
 
 def _is_odd(step: str) -> bool:
@@ -340,12 +355,28 @@ def _has_links(source: SiardSource, schema: Schema, table: Table, k: int) -> boo
     for part in source.parts(schema, table):
         for batch in source.batches(schema, table, part):
             for cell in cells_of(batch)[k :: len(table.columns)]:
-                if cell.startswith(REF):
-                    return bool(parse_location(cell[1:]).link)
+                for each in parts_of(cell) if cell.startswith(OPEN) else (cell,):
+                    if each.startswith(REF):
+                        return bool(parse_location(each[1:]).link)
     return False
 
 
+def _links_in(cell: bytes) -> Iterator[str]:
+    """The links that a cell holds: one, or those of an array."""
+    if cell.startswith(OPEN):
+        for part in parts_of(cell):
+            yield from _links_in(part)
+    elif cell not in (NULL, b"") and not cell.startswith(REF):
+        yield cell.decode("utf-8", "surrogatepass")
+
+
+def _each_part(cell: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    return OPEN + b"".join(change(part) + ITEM for part in parts_of(cell)) + CLOSE
+
+
 def _marked(cell: bytes) -> bytes:
+    if cell.startswith(OPEN):
+        return _each_part(cell, _marked)
     return cell if cell in (NULL, b"") or cell.startswith(REF) else REF + _MARK + cell
 
 

@@ -62,6 +62,23 @@ def test_objects_inside_complex_values_come_with_them(tmp_path: Path) -> None:
     assert found == [("Nörd",)]
 
 
+def test_linked_files_inside_complex_values_come_with_them(tmp_path: Path) -> None:
+    files = changed(
+        VALID,
+        "header/metadata.xml",
+        "<name>WALL</name><type>VARCHAR(5)",
+        "<name>WALL</name><type>DATALINK",
+    )
+    name = "content/schema0/table1/lob4/field1/record0.bin"
+    reference = f'<u2 file="{name}" length="4" dlurlpathonly="/walls/n.pdf"/>'
+    files = {**changed(files, WORK, "<u2>N</u2>", reference), name: b"%PDF"}
+    path = write(tmp_path / "museum.siard", files)
+    restore(path, f"duckdb:///{tmp_path}/back.duckdb")
+    with duckdb.connect(str(tmp_path / "back.duckdb"), read_only=True) as db:
+        found = db.execute('SELECT HANGS."WALL" FROM MAIN.WORK WHERE NUMBER = 10').fetchall()
+    assert found == [(b"%PDF",)]
+
+
 def test_intervals_find_a_place_in_sqlite(tmp_path: Path) -> None:
     path = write(tmp_path / "museum.siard")
     restore(path, f"sqlite:///{tmp_path}/back.db")

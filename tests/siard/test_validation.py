@@ -473,6 +473,26 @@ def test_bytes_changed_in_the_file_itself_are_found(tmp_path: Path) -> None:
         assert not validate(path, jobs=1).finish().valid, at
 
 
+def test_bytes_changed_in_the_header_and_the_directory_are_found_if_they_mean_something(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "museum.siard")
+    original = path.read_bytes()
+    with zipfile.ZipFile(io.BytesIO(original)) as package:
+        end = package.getinfo("header/").header_offset
+        content = {name: package.read(name) for name in package.namelist()}
+    unfound = 0
+    for at in range(end, len(original), 89):
+        changed_bytes = original[:at] + bytes([original[at] ^ 0x55]) + original[at + 1 :]
+        path.write_bytes(changed_bytes)
+        if not validate(path, jobs=1).finish().valid:
+            continue
+        unfound += 1  # such as the time of an entry
+        with zipfile.ZipFile(io.BytesIO(changed_bytes)) as package:
+            assert {name: package.read(name) for name in package.namelist()} == content, at
+    assert unfound < 40
+
+
 def test_the_outside_counts(tmp_path: Path) -> None:
     path = write(tmp_path / "museum.siard", VALID, {k: v + b"!" for k, v in OUTSIDE.items()})
     assert errors(validate(path, jobs=1).finish()) == {"T_6.2-1", "T_6.4-5"}

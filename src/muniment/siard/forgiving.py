@@ -17,8 +17,11 @@ from muniment.siard.source import SiardSource
 from muniment.siard.zip import ZipReader
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch, cells_of, parts_of
 from muniment.sql.model import Schema, Table
+from muniment.sql.types import PredefinedType
 
 __all__ = ["ForgivingSource"]
+
+_DATALINK = PredefinedType("DATALINK")
 
 
 class ForgivingSource(SiardSource):
@@ -71,7 +74,8 @@ class ForgivingSource(SiardSource):
         if not cell.startswith(REF):
             return cell
         location = self.lobs.location(schema, table, cell[1:])
-        if location.link:
+        own = table.columns[location.path[0] - 1].type
+        if location.link and (not inner or own == _DATALINK):
             return cell  # the link is there, whatever became of its file
         try:
             self.lobs.find(schema, table, location)
