@@ -91,8 +91,9 @@ def test_types_are_described_as_siard_wants_them(rich: Rich) -> None:
     table = database.schema("public").table("everything")
     types = {c.name: (str(c.type), c.cardinality) for c in table.columns}
     assert types["n12"] == ("NUMERIC(12,2)", None)
-    assert types["neg"] == ("NUMERIC(5,0)", None)
-    assert types["deep"] == ("NUMERIC(4,4)", None)
+    if "neg" in types:  # which is not in earlier versions than 15
+        assert types["neg"] == ("NUMERIC(5,0)", None)
+        assert types["deep"] == ("NUMERIC(4,4)", None)
     assert types["tstz"] == ("TIMESTAMP WITH TIME ZONE(3)", None)
     assert types["iv"] == ("INTERVAL DAY TO SECOND(6)", None)
     assert types["ivym"] == ("INTERVAL YEAR TO MONTH", None)

@@ -127,12 +127,13 @@ FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.
 WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND {_OWN} ORDER BY t.tgrelid, t.tgname
 """
 
-# Triggers of partitions are copies of their parent's; only what was changed on one has to be said.
+# Triggers of partitions are copies of their parent's, up to version 14 internal ones; only what was
+# changed on one has to be said.
 _CLONES = f"""
 SELECT t.tgrelid, t.tgname AS name, t.tgenabled AS enabled
 FROM pg_trigger t JOIN pg_trigger p ON p.oid = t.tgparentid AND p.tgenabled <> t.tgenabled
 JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE NOT t.tgisinternal AND {_OWN} ORDER BY t.tgrelid, t.tgname
+WHERE (NOT t.tgisinternal OR t.tgconstraint = 0) AND {_OWN} ORDER BY t.tgrelid, t.tgname
 """
 
 _RULES = f"""
