@@ -145,7 +145,8 @@ class PatientProtocol(SendingProtocol):
             for event in (response, h11.Data(data=data), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         if self.transport.can_write_eof():
-            self.transport.write_eof()
+            with suppress(OSError):  # the client may be gone already
+                self.transport.write_eof()
 
     def _drop(self) -> None:
         self.transport.abort()
