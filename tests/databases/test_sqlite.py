@@ -290,3 +290,28 @@ def test_rows_of_one_empty_value_are_rows(tmp_path: Path) -> None:
         (part,) = source.parts(schema, table)
         rows = [row for batch in source.batches(schema, table, part) for row in rows_of(batch)]
     assert rows == [b"", b"", b"x", b""]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["id INTEGER PRIMARY KEY, film BLOB", "id INTEGER PRIMARY KEY, film BLOB UNIQUE",
+     "id INT NOT NULL PRIMARY KEY, film BLOB) WITHOUT ROWID; --",
+     "id INTEGER PRIMARY KEY, film BLOB CHECK (hex(substr(film, 1, 1)) = '01')",
+     "id INTEGER PRIMARY KEY, film TEXT"],
+    ids=["plain", "indexed", "without rowid", "checked", "text"],
+)  # fmt: skip
+def test_large_objects_are_written_piece_by_piece(columns: str, tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "a.db"))
+    db.execute(f"CREATE TABLE t ({columns})")
+    text = "TEXT" in columns
+    values = [b"\x01" + bytes([n]) * n * 700_000 for n in range(1, 5)]
+    rows = [(n, v.decode() if text else v) for n, v in enumerate(values)]
+    db.executemany("INSERT INTO t VALUES (?,?)", rows)
+    db.close()
+    url = f"sqlite:///{tmp_path}/a.db"
+    archive(url, tmp_path / "a.siard")
+    restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    back = apsw.Connection(str(tmp_path / "b.db"))
+    assert back.execute("SELECT id, film FROM t ORDER BY id").fetchall() == rows
+    assert back.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    back.close()

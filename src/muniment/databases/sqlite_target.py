@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import apsw
 
@@ -56,6 +56,7 @@ from muniment.sql.values import with_values
 __all__ = ["SqliteTarget", "create_target"]
 
 # Control characters that stand for the bytes of structure while a batch is text.
+_PIECE = 1 << 20  # bytes of a large object that are held
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 _TO_TEXT = bytes.maketrans(CELL + ROW + NULL, b"\x1f\x1f\x1e")
 _CELL, _NULL = "\x1f", "\x1e"
@@ -159,12 +160,15 @@ class SqliteTarget:
         kept = [cid for cid, _, _, _, _, _, hidden in info if hidden not in (2, 3)]
         insert = self._insert(schema, table, kept)
         converters = [_converter(shape, row[2]) for shape, row in zip(shapes, info, strict=True)]
-        read = partial(_read_all, open_lob, schema, table)
-        load = _Loader(shapes, converters, kept, read)
+        name = self._name(schema, table.name)
+        fillable = self._fillable(name, [row[1] for row in info])
+        load = _Loader(shapes, converters, kept, partial(open_lob, schema, table), fillable)
         rows = 0
         for piece in pieces:
             for batch in piece.batches:
-                if _SURROGATE.search(batch.data):
+                if REF in batch.data:
+                    self._insert_with_objects(insert, load, batch, name, info)
+                elif _SURROGATE.search(batch.data):
                     self._insert_as_bytes(insert, load(batch))
                 else:
                     self._db.executemany(insert, load(batch))
@@ -191,6 +195,43 @@ class SqliteTarget:
         self._db.execute("PRAGMA synchronous=FULL").fetchall()
         with self._db:
             self._db.execute("PRAGMA user_version=0").fetchall()
+
+    def _fillable(self, name: str, columns: list[str]) -> frozenset[int]:
+        """Which columns SQLite lets be filled piece by piece: not indexed, in rowid tables."""
+        db: Any = self._db
+        tables = db.execute(f"PRAGMA table_list({quoted(name)})").fetchall()
+        if any(row[4] for row in tables):
+            return frozenset()
+        indexed = {
+            column
+            for index in db.execute(f"PRAGMA index_list({quoted(name)})").fetchall()
+            for _, _, column in db.execute(f"PRAGMA index_info({quoted(index[1])})").fetchall()
+        }
+        return frozenset(k for k, column in enumerate(columns) if column not in indexed)
+
+    def _insert_with_objects(
+        self, insert: str, load: _Loader, batch: Batch, name: str, info: list[Any]
+    ) -> None:
+        """Insert rows one by one; a large object is written into its row piece by piece."""
+        if _SURROGATE.search(batch.data):
+            self._insert_as_bytes(insert, load.whole(batch))
+            return
+        for row, objects in load.with_objects(batch):
+            try:
+                self._db.execute(insert, row)
+            except apsw.ConstraintError:
+                if not objects:
+                    raise
+                self._db.execute(insert, load.filled(row, objects))  # a check looks at them
+                continue
+            rowid = self._db.last_insert_rowid()
+            for k, reference in objects:
+                with (
+                    load.open(reference) as stream,
+                    self._db.blob_open("main", name, info[k][1], rowid, True) as blob,
+                ):
+                    while chunk := stream.read(_PIECE):
+                        blob.write(chunk)
 
     def _insert_as_bytes(self, insert: str, rows: Iterable[tuple[Any, ...]]) -> None:
         """Insert rows whose text has half of a surrogate pair; the driver wants it as bytes."""
@@ -464,11 +505,12 @@ class _Loader:
         shapes: list[Shape],
         converters: list[Callable[[Any], Any] | None],
         kept: list[int],
-        read: Callable[[bytes], bytes],
+        open_lob: Callable[[bytes], BinaryIO],
+        fillable: frozenset[int],
     ) -> None:
         self._width = len(shapes)
         self._kept = kept if len(kept) < len(shapes) else None
-        self._read = read
+        self.open, self._fillable = open_lob, fillable
         self._shapes = shapes
         self._convert = [
             (k, convert) for k, convert in enumerate(converters) if convert is not None
@@ -485,6 +527,51 @@ class _Loader:
         if self._kept is None:
             return rows
         return (tuple(row[k] for k in self._kept or ()) for row in rows)
+
+    def with_objects(
+        self, batch: Batch
+    ) -> Iterator[tuple[tuple[Any, ...], list[tuple[int, bytes]]]]:
+        """Yield rows, and the columns in which large objects are yet to be written."""
+        for row in batch.data.split(ROW)[:-1]:
+            objects: list[tuple[int, bytes]] = []
+            cells: list[Any] = []
+            for k, cell in enumerate(row.split(CELL)):
+                value = self._object(k, cell) if cell.startswith(REF) else self._value(k, cell)
+                if isinstance(value, apsw.zeroblob):
+                    objects.append((k, cell[1:]))
+                cells.append(value)
+            yield self._row(cells), objects
+
+    def whole(self, batch: Batch) -> Iterator[tuple[Any, ...]]:
+        """Yield rows with their large objects, one row at a time."""
+        for row in batch.data.split(ROW)[:-1]:
+            yield self._row([self._value(k, cell) for k, cell in enumerate(row.split(CELL))])
+
+    def filled(self, row: tuple[Any, ...], objects: list[tuple[int, bytes]]) -> tuple[Any, ...]:
+        """Return a row with its large objects in memory."""
+        values = list(row)
+        for k, reference in objects:
+            values[self._kept.index(k) if self._kept else k] = self._read(reference)
+        return tuple(values)
+
+    def _row(self, cells: list[Any]) -> tuple[Any, ...]:
+        for k, convert in self._convert:
+            if cells[k] is not None and not isinstance(cells[k], (bytes, apsw.zeroblob)):
+                cells[k] = convert(cells[k])
+        return tuple(cells) if self._kept is None else tuple(cells[k] for k in self._kept)
+
+    def _object(self, k: int, cell: bytes) -> Any:
+        """Return an object, or room for it if it is too large to be held."""
+        shape = self._shapes[k]
+        if k not in self._fillable or (isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT):
+            return self._value(k, cell)  # SQLite fills only bytes
+        with self.open(cell[1:]) as stream:
+            size: int | None = getattr(stream, "size", None)
+            return stream.read() if size is None or size <= _PIECE else apsw.zeroblob(size)
+
+    def _read(self, reference: bytes) -> bytes:
+        with self.open(reference) as stream:
+            return stream.read()
 
     def _cells(self, batch: Batch) -> list[Any]:
         data = batch.data
@@ -518,11 +605,6 @@ class _Loader:
         if isinstance(value, list):
             return json.dumps(nested_value(value, shape), ensure_ascii=False)
         return value
-
-
-def _read_all(open_lob: OpenLob, schema: Schema, table: Table, reference: bytes) -> bytes:
-    with open_lob(schema, table, reference) as stream:
-        return stream.read()
 
 
 def _converter(shape: Shape, declared: str) -> Callable[[Any], Any] | None:
