@@ -54,6 +54,7 @@ RULES = (
 )  # fmt: skip
 
 _LOCAL = struct.Struct("<4s5H3L2H")
+_NEWEST = 63  # the version of ZIP that is needed to read an entry; there is none above 6.3
 _ENCRYPTED = 0x2041  # encrypted, strongly encrypted, masked headers
 _MANY = 1 << 30  # bytes
 _FARTHEST = (1 << 64) - 1
@@ -84,8 +85,9 @@ def check_directory(report: Report, archive: ZipReader) -> bool:
             kind="twins",
         )  # fmt: skip
     order = _Order()
-    for entry in directory.entries():
+    for entry, record in directory.records():
         order.add(entry)
+        _check_version(report, entry, record)
         _check_method(report, entry)
         _check_local(report, archive.volumes, entry)
     for number, before in order.overlaps(directory):
@@ -129,6 +131,14 @@ class _Order:
 
 def _end(entry: Entry) -> int:
     return entry.offset + 30 + len(entry.name) + entry.packed
+
+
+def _check_version(report: Report, entry: Entry, record: bytes) -> None:
+    if record[6] > _NEWEST:
+        report(
+            "G_4.1-1", entry.name,
+            f"it asks for version {record[6] / 10} of ZIP, so that other tools refuse it",
+        )  # fmt: skip
 
 
 def _check_method(report: Report, entry: Entry) -> None:
