@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from measure import best_of
 from muniment import databases
-from muniment.siard import open_siard
-from muniment.siard.parse import RowReader, Run
+from muniment.siard import SiardSource, open_siard
+from muniment.siard.parse import RowReader, Run, runs
 from muniment.siard.rows import RowWriter
 from muniment.sql.batch import Batch
 from muniment.sql.model import Column, Schema, Shape, Table, shape_of
@@ -95,15 +96,16 @@ def _batches(source: Source, table: _Table, wanted: int) -> list[Batch]:
     return batches
 
 
-def _runs(archive: Source, table: _Table, wanted: int) -> list[Run]:
+def _runs(archive: SiardSource, table: _Table, wanted: int) -> list[Run]:
     """Read the first runs of rows of a table file, up to some bytes."""
-    runs, size = [], 0
-    for run in archive.parts(table.schema, table.table):
-        runs.append(run)
+    read, size = [], 0
+    chunks = chain([b"<table>"], archive.rows_xml(table.schema, table.table))
+    for run in runs(chunks, _TABLE):
+        read.append(run)
         size += len(run.xml)
         if size >= wanted:
             break
-    return runs
+    return read
 
 
 def _read(runs: Sequence[Run], table: _Table) -> Iterator[Batch]:
