@@ -12,7 +12,7 @@ BIN    := $(VENV)/bin
 
 # The command that shows a tool is there, and the distribution's package that brings it.
 TOOLS := xmllint:libxml2-utils xmlsec1:xmlsec1 unzip:unzip sqlite3:sqlite3 pg_ctlcluster:postgresql /usr/sbin/sshd:openssh-server mdb-ver:mdbtools \
-  /usr/sbin/firebird:firebird3.0-server mariadbd:mariadb-server chromium:chromium curl:curl wrk:wrk
+  /usr/sbin/firebird:firebird3.0-server mariadbd:mariadb-server chromium:chromium curl:curl wrk:wrk less:less script:bsdutils
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz lint bench docs clean tools

@@ -13,9 +13,8 @@ from pathlib import Path
 from types import ModuleType
 
 import apsw
+import duckdb
 import pytest
-
-duckdb = pytest.importorskip("duckdb")
 
 BENCH = Path(__file__).resolve().parents[1] / "bench"
 ROWS = 2000
@@ -139,7 +138,6 @@ def run_steps(tmp_path: Path, *names: str) -> str:
     return done.stdout
 
 
-@pytest.mark.skipif(not shutil.which("wrk"), reason="there is no wrk")
 def test_the_steps_of_the_server_run(tmp_path: Path) -> None:
     shown = run_steps(tmp_path, "serve")
     assert "resolve a PDI" in shown

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -13,9 +12,6 @@ from pathlib import Path
 import pytest
 from commandline import Run, database
 
-pytestmark = pytest.mark.skipif(
-    not shutil.which("script") or not shutil.which("less"), reason="needs script and less"
-)
 ROWS = 400
 
 

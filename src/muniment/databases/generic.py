@@ -281,6 +281,8 @@ class GenericSource(CursorSource):
         try:
             found = inspector.get_check_constraints(name, schema=place)
         except NotImplementedError:
+            note = "check constraints could not be read: the driver does not tell them"
+            self.notes += [] if note in self.notes else [note]
             return
         for number, check in enumerate(found):
             yield CheckConstraint(check.get("name") or f"{name}_ck{number}", check["sqltext"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from muniment.sql.batch import Batch
@@ -49,47 +50,39 @@ def writing_kernel(
     nullable: Sequence[bool],
 ) -> Writing:
     """Return what writes the rows of a table."""
-    try:
-        from muniment.kernels.writing import WritingKernel
-    except (ImportError, OSError, RuntimeError):
-        return _do_without()
-    kernel = WritingKernel(shapes, opens, closes, nullable)
-    return kernel if kernel.usable else _give_up
+    make = _loaded("writing", "WritingKernel")
+    kernel = make and make(shapes, opens, closes, nullable)
+    return kernel if kernel is not None and kernel.usable else _give_up
 
 
 def reading_kernel(shapes: Sequence[Shape]) -> Reading:
     """Return what reads the rows of a table."""
-    try:
-        from muniment.kernels.reading import ReadingKernel
-    except (ImportError, OSError, RuntimeError):
-        return _do_without()
-    kernel = ReadingKernel(shapes)
-    return kernel if kernel.usable else _give_up
+    make = _loaded("reading", "ReadingKernel")
+    kernel = make and make(shapes)
+    return kernel if kernel is not None and kernel.usable else _give_up
 
 
 def splitting_kernel() -> Splitting:
     """Return what takes batches apart into columns."""
-    try:
-        from muniment.kernels.columns import split
-    except (ImportError, OSError, RuntimeError):
-        return _do_without()
-    return split
+    return _loaded("columns", "split") or _give_up
 
 
 def picking_kernel() -> Picking:
     """Return what takes single columns out of plain rows."""
-    try:
-        from muniment.kernels.columns import pick
-    except (ImportError, OSError, RuntimeError):
-        return _do_without()
-    return pick
+    return _loaded("columns", "pick") or _give_up
 
 
-def _do_without() -> Callable[..., None]:
-    """Numba is not installed, or has no place to keep its code: all works, only slower."""
+def _loaded(module: str, name: str) -> Any:
+    """Return a part of this package, or None for good if Numba cannot be had.
+
+    It is not installed then, or has no place to keep its code: all works, only slower.
+    """
     global _missing
-    _missing = _NEVER
-    return _give_up
+    try:
+        return getattr(import_module(f"{__name__}.{module}"), name)
+    except (ImportError, OSError, RuntimeError):
+        _missing = _NEVER
+        return None
 
 
 def _give_up(*_: object) -> None:
