@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from muniment.errors import WorkerDied
+from muniment.kernels import expect
 from muniment.sql.batch import Batch
 from muniment.sql.model import Schema, Table
 from muniment.sql.stores import Encoder, Opener, Part, Piece, Source
@@ -73,14 +74,16 @@ def start_workers(source: Source, jobs: int, unchanged: Callable[[], bool]) -> I
     """Start processes that see the same state of the source, or none if that cannot be had."""
     opener = source.opener() if jobs > 1 else None
     if opener is None:
+        expect(source.size())
         yield Workers(source, [])
         return
+    share = source.size() // jobs
     started: list[_Worker] = []
     hold = getattr(source, "hold", nullcontext)
     try:
         with hold():
             with deaf_children():
-                started += [_Worker(opener) for _ in range(jobs)]
+                started += [_Worker(opener, share) for _ in range(jobs)]
             ready = [worker.is_ready() for worker in started]
         yield Workers(source, started if all(ready) and unchanged() else [])
     finally:
@@ -108,10 +111,10 @@ def deaf_children() -> Iterator[None]:
 class _Worker:
     """A process, and the threads that talk to it."""
 
-    def __init__(self, opener: Opener) -> None:
+    def __init__(self, opener: Opener, share: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(opener, theirs), daemon=True)
+        self._process = context.Process(target=_serve, args=(opener, share, theirs), daemon=True)
         self._process.start()
         theirs.close()
         self._tasks: SimpleQueue[tuple[Task, Future[_Outcome]]] = SimpleQueue()
@@ -165,8 +168,12 @@ class _Worker:
                     future.set_result(outcome)
 
 
-def _serve(opener: Opener, connection: Any) -> None:
-    """Open the source, then do tasks until the other process is gone."""
+def _serve(opener: Opener, share: int, connection: Any) -> None:
+    """Open the source, then do tasks until the other process is gone.
+
+    ``share`` is about how many bytes of the source this process will read.
+    """
+    expect(share)
     with ExitStack() as stack:
         try:
             source = stack.enter_context(opener())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
@@ -315,3 +317,19 @@ def test_large_objects_are_written_piece_by_piece(columns: str, tmp_path: Path) 
     assert back.execute("SELECT id, film FROM t ORDER BY id").fetchall() == rows
     assert back.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     back.close()
+
+
+def test_the_snapshot_outlives_the_token_of_its_state(tmp_path: Path) -> None:
+    """Nobody writes while the source reads, not even after its state was looked up in the file."""
+    path = tmp_path / "t.db"
+    make(path, "CREATE TABLE t (a INTEGER PRIMARY KEY)")
+    writer = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], timeout=0);"
+        "db.execute('INSERT INTO t VALUES (NULL)'); db.commit()"
+    )
+    with SqliteSource(path) as source:
+        assert source.snapshot_token() == source.snapshot_token()
+        done = subprocess.run(
+            [sys.executable, "-c", writer, str(path)], capture_output=True, text=True, check=False
+        )
+    assert "database is locked" in done.stderr

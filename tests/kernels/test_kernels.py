@@ -218,11 +218,13 @@ def test_kernels_wait_until_there_is_enough_to_do() -> None:
 
 def test_without_numba_everything_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    for name in ("writing", "reading", "columns", "machine"):
+    for name in ("writing", "reading", "columns", "machine", "sqlite", "digests", "foreign"):
         monkeypatch.delitem(sys.modules, f"muniment.kernels.{name}", raising=False)
+    monkeypatch.setattr(kernels, "_loaded", kernels._loaded.__wrapped__)
     at_once(True)
     assert written(["INTEGER"], batch_of([["1"]]), trusted=False) == b"<row><c1>1</c1></row>\n"
-    assert not kernels.worth_while(1)
+    assert kernels.stepping_kernel() is None
+    assert kernels.digest_kernel() is None
 
 
 def test_archives_are_the_same_byte_for_byte(shop: Path, tmp_path: Path) -> None:

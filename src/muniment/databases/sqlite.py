@@ -7,7 +7,7 @@ value that is not of its column's class carries a mark, and a value that only lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice
@@ -25,6 +25,7 @@ from muniment.databases.sqlite_types import (
     lexical,
 )
 from muniment.errors import DatabaseError, NotFound, Unfit
+from muniment.kernels import Stepping, stepping_kernel
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_bytes
 from muniment.sql.lines import ODD, LineCheck
 from muniment.sql.model import Column, Database, Schema, Table
@@ -151,8 +152,11 @@ class SqliteSource:
         return self._token
 
     def _file_state(self) -> str:
-        with self.path.open("rb") as stream:
-            changes = stream.read(28)[24:].hex()  # SQLite's own counter of changes
+        # Through SQLite: to close a file of one's own would end the locks of this process on it.
+        flags = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
+        file = apsw.VFSFile("", str(self.path.resolve()), [flags, 0])
+        changes = file.xRead(4, 24).hex()  # SQLite's own counter of changes
+        file.xClose()
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
         facts = [
             (f.stat().st_size, f.stat().st_mtime_ns)
@@ -326,11 +330,14 @@ class SqliteSource:
         """Let SQLite join the rows of a range of rowids; the ranges grow or shrink to fit."""
         table, done, step = query.table, 0, 64
         while low <= last:
+            if (stepping := stepping_kernel()) is not None:
+                yield from self._row_by_row(query, stepping, low, last, done)
+                return
             high = min(low + step - 1, last)
             careful = table.name in self._long
             ((rows, data),) = self._db.execute(query.joined(careful), (low, high)).fetchall()
             if rows:
-                batch = self._checked(data + ROW, rows, len(table.columns))
+                batch = self._joined(query, data + ROW, rows)
                 if batch is not None and self._suspicious(table, data.split(ROW)):
                     # From here on SQLite looks at the length of each text, and hands over only
                     # those that stay inline.
@@ -344,12 +351,27 @@ class SqliteSource:
             fitting = step * _BATCH // max(len(data), 1) if rows else _WIDEST
             low, step = high + 1, max(1, min(fitting, 4 * step, _WIDEST))
 
+    def _row_by_row(
+        self, query: _Query, stepping: Stepping, low: int, last: int, done: int
+    ) -> Iterator[Batch]:
+        """Let machine code step through the rows; those that are odd are read closely."""
+        types = query.types()
+        for found in stepping(self._db, query.values(low, last), types, self._limit):
+            batches: Iterable[Batch] = (
+                self._slow(query, query.slow(found, found), done)
+                if isinstance(found, int)
+                else (found,)
+            )
+            for batch in batches:
+                done += batch.rows
+                yield batch
+
     def _line_by_line(self, query: _Query) -> Iterator[Batch]:
         """Read what has no rowids, few of them, or an order of its own."""
         table, done, count = query.table, 0, 64
         cursor = self._db.execute(query.lines(table.name in self._long))
         while lines := [line for (line,) in islice(cursor, count)]:
-            batch = self._checked(ROW.join([*lines, b""]), len(lines), len(table.columns))
+            batch = self._joined(query, ROW.join([*lines, b""]), len(lines))
             if batch is not None and self._suspicious(table, lines):
                 self._long.add(table.name)
                 rest = f" LIMIT -1 OFFSET {done + len(lines)}"
@@ -363,6 +385,12 @@ class SqliteSource:
             done += len(lines)
             size = sum(map(len, lines))
             count = max(1, min(4096, len(lines) * _BATCH // max(size, 1)))
+
+    def _joined(self, query: _Query, data: bytes, rows: int) -> Batch | None:
+        """Return rows that SQLite joined as a batch, None if they take a closer look."""
+        if b"\0" in data and query.limited:
+            return None  # SQLite stops counting characters there
+        return self._checked(data, rows, len(query.table.columns))
 
     def _suspicious(self, table: Table, lines: list[bytes]) -> bool:
         """Whether a row is so long that a text in it may have to lie in a file."""
@@ -442,6 +470,8 @@ class _Query:
         self.schema, self.table, self.part, self._source = schema, table, part, source
         self._relation = source._relation(table)
         self._texts: dict[bool, str] = {}
+        types = map(_predefined, table.columns)
+        self.limited = any(type_.kind is Kind.TEXT and type_.length for type_ in types)
 
     def joined(self, careful: bool) -> str:
         """How many rows lie between two rowids, and their texts in one; ``careful`` as below."""
@@ -470,6 +500,18 @@ class _Query:
         key = self._relation.rowid if self._relation.has_rowid else "NULL"
         between = self._in_part() if low is None else self._between(low, high)
         return f"SELECT {key},{values}{self._from(between)}"
+
+    def values(self, low: int, high: int) -> str:
+        """The rowid and the values of each row between two rowids."""
+        names = ",".join(quoted(c.name) for c in self.table.columns)
+        return (
+            f"SELECT {self._relation.rowid},{names} FROM {self._relation.sql} NOT INDEXED"
+            f"{self._where(self._between(low, high))}"
+        )
+
+    def types(self) -> list[PredefinedType | None]:
+        """The types of the columns; None for those that are archived as text in any case."""
+        return [None if self._as_text(c) else _predefined(c) for c in self.table.columns]
 
     def _in_part(self) -> str:
         return self._between(*self.part) if self.part else ""
@@ -523,9 +565,8 @@ class _Query:
         if self._as_text(column):
             return cell_bytes(_any_text(value))
         type_ = _predefined(column)
-        size = len(value) if isinstance(value, str | bytes) else 0
         fits = isinstance(value, bytes) == (type_.kind is Kind.BINARY)
-        if type_.large and fits and key is not None and size > self._source._limit:
+        if type_.large and fits and key is not None and _octets(value) > self._source._limit:
             return REF + f"{key}:{k}".encode()
         text = lexical(class_, value, type_)
         if text is None:
@@ -552,6 +593,13 @@ class _Query:
             )
             in self._source._catalogue.mixed
         )
+
+
+def _octets(value: Any) -> int:
+    """The size of a value, as SQLite's octet_length would have it for a database in UTF-8."""
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "surrogatepass"))
+    return len(value) if isinstance(value, bytes) else 0
 
 
 def _any_text(value: int | float | str | bytes) -> str:

@@ -9,7 +9,8 @@ at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -17,8 +18,9 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
 __all__ = [
-    "Picking", "Reading", "Splitting", "Writing", "picking_kernel", "reading_kernel",
-    "splitting_kernel", "worth_while", "writing_kernel",
+    "Picking", "Reading", "Splitting", "Stepping", "Summing", "Writing", "digest_kernel", "expect",
+    "picking_kernel", "reading_kernel", "splitting_kernel", "stepping_kernel", "worth_while",
+    "writing_kernel",
 ]  # fmt: skip
 
 # A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
@@ -29,7 +31,15 @@ Reading = Callable[[bytes], Batch | None]
 Splitting = Callable[[bytes, int, int], list[Any] | None]
 Picking = Callable[[bytes, Sequence[int], int], list[Any] | None]
 
+# A batch's data, to the sum of its rows' digests.
+Summing = Callable[[bytes], int]
+
+# An SQLite connection, a query, the types of its columns and the longest value that is given whole,
+# to batches and the keys of rows that take a closer look.
+Stepping = Callable[[Any, str, Sequence[Any], int], Iterable[Batch | int]]
+
 _ENOUGH = 24 << 20  # bytes of batches; about 60 MB of XML
+_MUCH = 128 << 20  # bytes of a database: kernels pay from the first row
 _NEVER = 1 << 62
 _missing = {"always": 0, "never": _NEVER}.get(os.environ.get("MUNIMENT_KERNELS", ""), _ENOUGH)
 
@@ -41,6 +51,13 @@ def worth_while(size: int) -> bool:
         _missing -= size if _missing < _NEVER else 0
         return False
     return True
+
+
+def expect(size: int) -> None:
+    """Bring kernels in at once where so many bytes are to come that this pays."""
+    global _missing
+    if size >= _MUCH and _missing < _NEVER:
+        _missing = 0
 
 
 def writing_kernel(
@@ -72,16 +89,28 @@ def picking_kernel() -> Picking:
     return _loaded("columns", "pick") or _give_up
 
 
-def _loaded(module: str, name: str) -> Any:
-    """Return a part of this package, or None for good if Numba cannot be had.
+def digest_kernel() -> Summing | None:
+    """Return what sums up the digests of rows."""
+    kernel: Summing | None = _loaded("digests", "sum_of_rows") if worth_while(0) else None
+    return kernel
 
-    It is not installed then, or has no place to keep its code: all works, only slower.
+
+def stepping_kernel() -> Stepping | None:
+    """Return what reads rows out of SQLite."""
+    kernel: Stepping | None = _loaded("sqlite", "Statement") if worth_while(0) else None
+    return kernel
+
+
+@cache
+def _loaded(module: str, name: str) -> Any:
+    """Return a part of this package, or None for good if what it needs cannot be had.
+
+    Numba is not installed then or has no place to keep its code, or a library hides its functions:
+    all works, only slower.
     """
-    global _missing
     try:
         return getattr(import_module(f"{__name__}.{module}"), name)
     except (ImportError, OSError, RuntimeError):
-        _missing = _NEVER
         return None
 
 
