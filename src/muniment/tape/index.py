@@ -29,6 +29,7 @@ _INDEXES = """
 CREATE UNIQUE INDEX by_identifier ON record (identifier);
 CREATE INDEX by_date ON record (date, number);
 """
+_CACHE = 32 << 10  # KiB: what is inserted stays at hand until it is sorted
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -76,6 +77,7 @@ def write_index(
     try:
         db.pragma("journal_mode", "off")
         db.pragma("synchronous", "off")
+        db.pragma("cache_size", -_CACHE)
         db.execute("BEGIN")
         db.execute(_SCHEMA)
         db.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", _rows(name, records))
@@ -96,15 +98,15 @@ def write_index(
 
 
 def _rows(name: str, records: Iterable[TapeRecord]) -> Iterator[tuple[object, ...]]:
+    spelt = known = ""  # the last date: many records of a tape have the same
     for number, record in enumerate(records):
-        date = record.date
-        if not _UTC.fullmatch(date):
+        identifier, date, offset, length, start, _, _, around = record
+        if date != spelt:
             try:
-                date = moment(date)
+                spelt, known = date, moment(date)
             except ValueError:
-                raise TapeError(name, record.start, f"{date!r} is not a date") from None
-        namespaces = json.dumps(record.namespaces) if record.namespaces else None
-        yield number, record.identifier, date, record.offset, record.length, namespaces
+                raise TapeError(name, start, f"{date!r} is not a date") from None
+        yield number, identifier, known, offset, length, json.dumps(around) if around else None
 
 
 def _duplicate(db: apsw.Connection, name: str) -> TapeError:
