@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from muniment.files import disk_errors
 from muniment.tape.records import Namespaces, TapeHead, TapeRecord
 from muniment.tape.scan import scan
 
-__all__ = ["TapeEntry", "TapeIndex", "build_index", "moment"]
+__all__ = ["TapeEntry", "TapeIndex", "build_index", "moment", "write_entries", "write_index"]
 
 _SCHEMA = """
 CREATE TABLE tape (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -44,6 +45,7 @@ class TapeEntry(NamedTuple):
     namespaces: Namespaces = ()
 
 
+@lru_cache(maxsize=16)
 def moment(date: str) -> str:
     """Return an xs:date or xs:dateTime as UTC to the second, the form that OAI-PMH sorts by.
 
@@ -66,11 +68,18 @@ def build_index(tape: Path, index: Path) -> int:
         return write_index(index, str(tape), head, tape.stat().st_size, records)
 
 
-@disk_errors()
 def write_index(
     index: Path, name: str, head: TapeHead, size: int, records: Iterable[TapeRecord]
 ) -> int:
     """Write an index from records; a second record of one identifier is refused."""
+    return write_entries(index, name, head, size, _rows(name, records))
+
+
+@disk_errors()
+def write_entries(
+    index: Path, name: str, head: TapeHead, size: int, rows: Iterable[tuple[object, ...]]
+) -> int:
+    """Write an index from rows: number, identifier, date, offset, length, namespaces in JSON."""
     partial = index.with_name(f"{index.name}.partial")
     partial.unlink(missing_ok=True)
     db = apsw.Connection(str(partial))
@@ -80,7 +89,7 @@ def write_index(
         db.pragma("cache_size", -_CACHE)
         db.execute("BEGIN")
         db.execute(_SCHEMA)
-        db.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", _rows(name, records))
+        db.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", rows)
         try:
             db.execute(_INDEXES)
         except apsw.ConstraintError:
@@ -98,15 +107,13 @@ def write_index(
 
 
 def _rows(name: str, records: Iterable[TapeRecord]) -> Iterator[tuple[object, ...]]:
-    spelt = known = ""  # the last date: many records of a tape have the same
     for number, record in enumerate(records):
         identifier, date, offset, length, start, _, _, around = record
-        if date != spelt:
-            try:
-                spelt, known = date, moment(date)
-            except ValueError:
-                raise TapeError(name, start, f"{date!r} is not a date") from None
-        yield number, identifier, known, offset, length, json.dumps(around) if around else None
+        try:
+            date = moment(date)
+        except ValueError:
+            raise TapeError(name, start, f"{date!r} is not a date") from None
+        yield number, identifier, date, offset, length, json.dumps(around) if around else None
 
 
 def _duplicate(db: apsw.Connection, name: str) -> TapeError:
