@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from muniment.repository import Store
 from muniment.tape import build_index, scan, tape_head, tape_record
 from muniment.tape.exact import read_exactly
 from muniment.tape.write import TAPE_END
@@ -77,6 +76,8 @@ def prove(tape: str) -> None:
 
 def get(store: str, records: str, count: str) -> None:
     """Read records at random; print the microseconds that one takes."""
+    from muniment.repository import Store
+
     chosen = [f"urn:bench:{random.randrange(int(records))}" for _ in range(int(count))]
     with Store(Path(store)) as opened:
         opened.read(opened.find(chosen[0]))
@@ -88,6 +89,8 @@ def get(store: str, records: str, count: str) -> None:
 
 def names(store: str) -> None:
     """Print the package and the PDI of every object."""
+    from muniment.repository import Store
+
     with Store(Path(store)) as opened:
         for found in opened.catalogue.records(kind="object"):
             print(found.identifier, found.pdi, sep="\t")

@@ -24,6 +24,7 @@ _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _SHIFTS = range(250, -1, -10)
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
+_BREAKS = re.compile(r"[\r\n\x00]+")
 _DATE, _LENGTH = re.compile(r"[0-9]{4,14}"), re.compile(r"[0-9]{1,18}")
 _DIGEST = re.compile(r"\s*(sha-?256)\s*:\s*(\S+)\s*", re.IGNORECASE)
 
@@ -183,8 +184,10 @@ def parse_warc_header(lines: list[bytes], name: str, offset: int) -> dict[str, s
 
 def _plain(uri: str) -> str:
     """Return a URI without white space or controls, which neither format allows."""
+    if not _CONTROL.search(uri):
+        return uri
     return _CONTROL.sub(lambda match: f"%{ord(match[0]):02X}", uri)
 
 
 def _line(text: str) -> str:
-    return re.sub(r"[\r\n\x00]+", " ", text).strip()
+    return _BREAKS.sub(" ", text).strip() if _BREAKS.search(text) else text.strip()

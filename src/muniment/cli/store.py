@@ -131,7 +131,7 @@ def _print_files(opened: Store, as_json: bool) -> None:
         {
             "id": file.uri,
             "kind": file.kind,
-            "file": str(opened.path(file)),
+            "file": opened.label(file),
             "bytes": file.end,
             "sealed": file.sealed,
         }
@@ -163,7 +163,7 @@ def versions(ctx: click.Context, store: Path, name: str, as_json: bool) -> None:
         if as_json:
             _json({"name": name, **_located(opened, found, name), "file": _file_json(opened, file)})
         elif file is not None:
-            click.echo(safe(f"{file.kind}  {file.uri}  {opened.path(file)}"))
+            click.echo(safe(f"{file.kind}  {file.uri}  {opened.label(file)}"))
         for each in [] if as_json else found:
             tape = opened.catalogue.file(each.file)
             click.echo(

@@ -96,7 +96,6 @@ def cdxj(store: Path, arc: str | None) -> None:
     from muniment.arc import cdxj as lines
     from muniment.arc.index import ArcIndex
     from muniment.repository import Store
-    from muniment.tape.reader import index_path
 
     with Store(store) as opened:
         files = opened.catalogue.files("arc")
@@ -107,7 +106,7 @@ def cdxj(store: Path, arc: str | None) -> None:
             files = [found]
         for file in files:
             if file.sealed:
-                index = ArcIndex(index_path(opened.path(file)))
+                index = ArcIndex(opened.places[file.place].index(file.name))
                 for line in lines(index, file.name):
                     click.echo(safe(line))
                 index.close()

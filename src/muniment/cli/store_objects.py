@@ -176,14 +176,12 @@ def _submissions(
     paths: tuple[Path, ...], content_id: str | None, each: bool, folders: tuple[Path, ...],
     listing: Any,
 ) -> Iterator[Submission]:  # fmt: skip
-    from dataclasses import replace
-
     from muniment.repository.ingest import submissions, submit_file
 
     if content_id and (len(paths) != 1 or each or listing is not None):
         raise UsageError("--content-id names one object; for several, use --from")
     for submission in submissions(paths, each=each, folders=folders):
-        yield replace(submission, contents=(content_id,)) if content_id else submission
+        yield submission._replace(contents=(content_id,)) if content_id else submission
     for line in listing or ():
         path, _, name = line.rstrip("\n").partition("\t")
         if path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from lxml import etree
 
 from muniment.errors import FormatError
-from muniment.objects.escaping import escape, quoteattr
+from muniment.markup import escape, quoteattr
 from muniment.objects.model import Datastream, DigitalObject, datastream_url, referenced
 
 __all__ = ["DIDL", "didl_document", "didl_object", "didl_statement", "read_didl"]

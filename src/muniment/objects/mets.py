@@ -7,8 +7,8 @@ import hashlib
 from lxml import etree
 
 from muniment.errors import FormatError
+from muniment.markup import escape, quoteattr
 from muniment.objects.didl import DC, OAI_DC, PREMIS, dublin_core, parse, premis_object
-from muniment.objects.escaping import escape, quoteattr
 from muniment.objects.model import Datastream, DigitalObject, datastream_url, referenced
 
 __all__ = ["METS", "mets_document", "mets_object", "read_mets"]

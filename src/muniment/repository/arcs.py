@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,6 @@ from muniment.objects import Datastream
 from muniment.repository.catalogue import Stream
 from muniment.repository.settings import new_uuid, now
 from muniment.repository.storage import Growing
-from muniment.tape.reader import index_path
 from muniment.tape.write import SOFTWARE
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArcBatch"]
 
-_SMALL = 1 << 20  # bytes that are read at once
+_SMALL, _TINY = 1 << 20, 1 << 15  # bytes that are read at once
 _BUFFER = 4 << 20
 _NO_DIGEST = "00" * 32
 
@@ -40,12 +40,11 @@ class Mark(NamedTuple):
 class _Arc:
     """One file that grows."""
 
-    def __init__(self, uri: str, file: int, growing: Growing) -> None:
+    def __init__(self, uri: str, file: int, growing: Growing, index: Path) -> None:
         self.uri, self.file, self.growing = uri, file, growing
         self.good = growing.position  # what is acknowledged
         self.kept = 0  # acknowledged datastreams
-        sealed = growing.path.parent.parent / growing.path.name
-        self.index = ArcIndexWriter(index_path(sealed))
+        self.index = ArcIndexWriter(index)
 
 
 class ArcBatch:
@@ -85,13 +84,10 @@ class ArcBatch:
         """Write one file of an object."""
         if isinstance(source.data, bytes):
             return self._add_small(source, source.data)
-        with source.data.open("rb", buffering=0) as stream:
-            data = stream.read(_SMALL)
-            if len(data) < _SMALL:
-                while more := stream.read(_SMALL):
-                    data += more
-                return self._add_small(source, data)
-        return self._add_large(source, source.data)
+        data = _read_small(source.data)
+        if data is None:
+            return self._add_large(source, source.data)
+        return self._add_small(source, data)
 
     def _add_small(self, source: Source, data: bytes) -> Datastream:
         digest = hashlib.sha256(data).hexdigest()
@@ -99,7 +95,7 @@ class ArcBatch:
         uuid, date = new_uuid(), now()
         uri = f"urn:uuid:{uuid}"
         header = self._form.header(uuid, uri, date, source.media_type, len(data), digest)
-        record = self._form.packed(header + data + self._form.end)
+        record = self._form.packed(b"".join((header, data, self._form.end)))
         self._note(arc, uri, source.media_type, date, digest, len(record), len(header), len(data))
         self._buffer.append(record)
         self._buffered += len(record)
@@ -177,7 +173,7 @@ class ArcBatch:
             facts = {"software": SOFTWARE, "tape": self._tape_id}
             growing.write(self._form.first(uri, name, date, facts))
             file = catalogue.add_file(uri, "arc", self._number, name, {"tape": self._tape_id})
-        self._arcs.append(_Arc(uri, file, growing))
+        self._arcs.append(_Arc(uri, file, growing, self._place.index(name)))
         return self._arcs[-1]
 
     def _holds_something(self) -> bool:
@@ -248,6 +244,21 @@ class ArcBatch:
         """Let go of the files."""
         for arc in self._arcs:
             arc.growing.close()
+
+
+def _read_small(path: Path) -> bytes | None:
+    """Return a file that is small, None for one that is read piece by piece."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(descriptor, _TINY)
+        if len(data) == _TINY:
+            if os.fstat(descriptor).st_size >= _SMALL:
+                return None
+            while more := os.read(descriptor, _SMALL):
+                data += more
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def _copy(path: Path, size: int, target: Growing) -> str:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from xml.sax.saxutils import unescape
 
 from lxml import etree
 
 from muniment.errors import FormatError
+from muniment.markup import escape, quoteattr
 from muniment.objects import read_object
 from muniment.objects.didl import parse
-from muniment.objects.escaping import escape, quoteattr
 from muniment.tape.records import STORE
 
 __all__ = ["Entry", "entry_of", "entry_xml", "parse_entry"]
@@ -25,7 +24,8 @@ _ENTRY = re.compile(
 )
 _ATTRIBUTE = re.compile(r' ([a-z0-9]+)="([^"]*)"')
 _CHILD = re.compile(r"<mu:(content|stream|collection)>([^<]*)<")
-_QUOTE = {"&quot;": '"'}
+_REFERENCE = re.compile("&(?:(amp|lt|gt|quot)|#([0-9]+));")
+_PREDEFINED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"'}
 _TERMS = "http://purl.org/dc/terms/"
 _LONGEST = 200  # characters of the name of a collection
 
@@ -50,7 +50,7 @@ def entry_xml(entry: Entry) -> bytes:
     pdi = f" pdi={quoteattr(entry.pdi)}" if entry.pdi else ""
     names = "".join(f"<mu:content>{escape(name)}</mu:content>" for name in entry.contents)
     streams = "".join(f"<mu:stream>{escape(name)}</mu:stream>" for name in entry.streams)
-    form = f" form={_quoted(entry.form)}" if entry.form else ""
+    form = f" form={quoteattr(entry.form)}" if entry.form else ""
     parts = "".join(f"<mu:collection>{escape(n)}</mu:collection>" for n in entry.collections)
     return (
         f'<mu:entry xmlns:mu="{STORE}" kind="{entry.kind}" sha256="{entry.sha256}"{pdi} '
@@ -58,20 +58,15 @@ def entry_xml(entry: Entry) -> bytes:
     ).encode()
 
 
-def _quoted(text: str) -> str:
-    """An attribute value in double quotes, whatever it holds: that is how it is found again."""
-    return '"' + escape(text).replace('"', "&quot;") + '"'
-
-
 def parse_entry(admin: bytes) -> Entry | None:
     """Return what the store wrote about a record, None for a record of other origin."""
     match = _ENTRY.search(admin.decode("utf-8", "replace")) if STORE.encode() in admin else None
     if match is None:
         return None
-    facts = {name: unescape(value, _QUOTE) for name, value in _ATTRIBUTE.findall(match[1])}
+    facts = {name: _unescaped(value) for name, value in _ATTRIBUTE.findall(match[1])}
     children: dict[str, list[str]] = {"content": [], "stream": [], "collection": []}
     for kind, text in _CHILD.findall(match[2]):
-        children[kind].append(unescape(text))
+        children[kind].append(_unescaped(text))
     size = facts.get("size", "0")
     return Entry(
         facts.get("kind", "record"),
@@ -83,6 +78,12 @@ def parse_entry(admin: bytes) -> Entry | None:
         facts.get("form", ""),
         tuple(children["collection"]),
     )
+
+
+def _unescaped(text: str) -> str:
+    if "&" not in text:
+        return text
+    return _REFERENCE.sub(lambda found: _PREDEFINED.get(found[1]) or chr(int(found[2])), text)
 
 
 def entry_of(document: bytes, sha256: str, identifier: str) -> Entry:

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from uuid import UUID
-from xml.sax.saxutils import quoteattr
 
 from lxml import etree
 
@@ -21,6 +20,7 @@ from muniment.arc import ArcFormat, format_of, open_record, read_arc_file
 from muniment.arc.index import is_datastream
 from muniment.errors import DigestMismatch, FormatError, StoreError, UsageError
 from muniment.files import new_file
+from muniment.markup import quoteattr
 from muniment.objects import didl_statement
 from muniment.objects.didl import parse
 from muniment.repository.catalogue import Found
@@ -74,7 +74,7 @@ def export_store(store: Store, folder: Path) -> Moved:
             continue
         digest = hashlib.sha256()
         with (
-            store.places[file.place].open(file.name) as source,
+            store.open_file(file.id) as source,
             new_file(folder / file.name) as copy,
         ):
             while chunk := source.read(_CHUNK):

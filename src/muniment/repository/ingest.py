@@ -7,8 +7,8 @@ import mimetypes
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from muniment.errors import StoreError, UsageError
@@ -38,8 +38,7 @@ _OTHERS = {
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(NamedTuple):
     """An object to be added."""
 
     sources: tuple[Source, ...]
@@ -78,9 +77,13 @@ def submit_file(
     """Return a file as an object, a SIARD archive together with its folders of large objects."""
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
-    kind = media_type(path.name)
-    sources = [Source(_checked(path.name), path, kind)]
-    metadata = [("title", path.name), ("format", kind)]
+    name = _checked(path.name)
+    kind = media_type(name)
+    if kind != SIARD and not folders:
+        about = (("title", name), ("format", kind))
+        return Submission((Source(name, path, kind),), about, (), contents)
+    sources = [Source(name, path, kind)]
+    metadata = [("title", name), ("format", kind)]
     facts: list[tuple[str, str]] = []
     if kind == SIARD:
         with open_siard(path) as archive:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from muniment.arc import open_record
 from muniment.arc.records import ArcRecord
-from muniment.files import Inside
+from muniment.files import Beside, Inside
+from muniment.repository.storage import Place
 
 __all__ = ["StoredFile"]
 
@@ -21,7 +22,8 @@ _CHUNK = 1 << 20
 class StoredFile:
     """A datastream by the place where it lies; other processes may be given it."""
 
-    outer: Path
+    place: Place
+    file: str
     record: ArcRecord
     name: str
 
@@ -33,19 +35,24 @@ class StoredFile:
     @property
     def packed(self) -> bool:
         """Whether it has to be inflated."""
-        return self.outer.name.endswith(".gz")
+        return self.file.endswith(".gz")
 
     def chunks(self) -> Iterator[bytes]:
         """Yield its bytes."""
-        with open_record(self.outer.open("rb"), self.outer.name, self.record) as stream:
+        opened = self.place.open(self.file, self.place.is_sealed(self.file))
+        with open_record(opened, self.file, self.record) as stream:
             while chunk := stream.read(_CHUNK):
                 yield chunk
+
+    def inside(self, label: str, beside: Mapping[str, Beside] | None = None) -> Inside:
+        """Return a path that leads to it in place; not for one that is compressed."""
+        start = self.record.offset + self.record.block
+        return Inside.of(self.place.local(self.file), start, self.record.size, label, beside)
 
     def path(self) -> Path:
         """Return a path to it; one that is compressed is inflated, and ends with the process."""
         if not self.packed:
-            start = self.record.offset + self.record.block
-            return Inside.of(self.outer, start, self.record.size, self.name)
+            return self.inside(self.name)
         with tempfile.NamedTemporaryFile(prefix="muniment-", delete=False) as spool:
             path = Path(spool.name)
             atexit.register(path.unlink, missing_ok=True)

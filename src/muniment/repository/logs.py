@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
 
 from lxml import etree
 
+from muniment.markup import escape, quoteattr
 from muniment.objects import didl_statement
 from muniment.repository.entries import Entry
 from muniment.repository.session import Session

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from xml.sax.saxutils import escape
 
 from lxml import etree
 
@@ -21,6 +20,7 @@ from muniment.errors import MunimentError, NotFound, StoreError
 from muniment.files import new_file
 from muniment.identifiers import Pdi, parse_pdi
 from muniment.identifiers.formats import token_for
+from muniment.markup import escape
 from muniment.names import Names, NewBinding
 from muniment.objects import Datastream, didl_statement
 from muniment.tape.records import STORE

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from lxml import etree
 
+from muniment.markup import escape, quoteattr
 from muniment.objects import DIDL, METS
-from muniment.objects.escaping import escape, quoteattr
 from muniment.repository.catalogue import File, Found
 from muniment.repository.naming import statement
 from muniment.tape.records import STORE

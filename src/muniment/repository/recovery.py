@@ -9,18 +9,17 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from muniment.arc import ArcRecord, build_index, read_arc_file
+from muniment.arc import ArcRecord, read_arc_file
 from muniment.errors import FormatError, StoreError
 from muniment.identifiers import parse_pdi
 from muniment.repository.catalogue import Found, Stream
 from muniment.repository.entries import Entry, parse_entry
+from muniment.repository.indexes import index_arc, index_tape
 from muniment.repository.naming import bind, bound
 from muniment.repository.reindex import catalogue_arc, catalogue_tape
 from muniment.repository.storage import Growing
 from muniment.tape.exact import read_head
-from muniment.tape.index import build_index as build_tape_index
 from muniment.tape.index import moment
-from muniment.tape.reader import index_path
 from muniment.tape.scan import scan_from
 from muniment.tape.write import TAPE_END, tape_head
 
@@ -73,12 +72,12 @@ def _finish_sealing(store: Store) -> None:
             take_in = catalogue_tape if file.kind == "tape" else catalogue_arc
             take_in(store, file.place, file.name)
             place.discard(file.name)
-        elif not place.path(file.name).exists() and file.end <= file.base:
+        elif not place.is_there(file.name) and file.end <= file.base:
             store.catalogue.remove_file(file.id)  # it was empty, and is thrown away already
 
 
 def _is_tape(growing: Growing) -> bool:
-    return growing.path.suffix == ".xml"
+    return growing.name.endswith(".xml")
 
 
 class _Tape:
@@ -87,8 +86,8 @@ class _Tape:
     def __init__(self, store: Store, place: int, growing: Growing) -> None:
         self._store, self._number, self._growing = store, place, growing
         self._place = store.places[place]
-        self._name = growing.path.name
-        self._uri = f"urn:uuid:{growing.path.stem}"
+        self._name = growing.name
+        self._uri = f"urn:uuid:{growing.name.partition('.')[0]}"
         self._time = ""
         self._base = self._end = 0
         self._rows: list[tuple[Found, Entry]] = []
@@ -116,7 +115,7 @@ class _Tape:
         self._file = number
 
     def _read(self, number: int) -> None:
-        with self._growing.path.open("rb") as stream:
+        with self._growing.open() as stream:
             try:
                 head = read_head(stream, self._name)
             except FormatError:
@@ -140,7 +139,7 @@ class _Tape:
 
     def seal(self) -> None:
         """Seal the tape, or throw it away if nothing on it is whole."""
-        if not self._growing.path.exists():
+        if self._growing.gone:
             return
         store, catalogue = self._store, self._store.catalogue
         if not self._rows:
@@ -159,8 +158,7 @@ class _Tape:
         self._place.replace(self._growing, head, self._base, TAPE_END)
         size = len(head) + self._end - self._base + len(TAPE_END)
         catalogue.set_file(self._file, sealed=1, base=len(head), end=size)
-        path = self._place.path(self._name)
-        build_tape_index(path, index_path(path))
+        index_tape(store, self._file)
         self._bind(store)
 
     def _bind(self, store: Store) -> None:
@@ -176,11 +174,11 @@ class _Tape:
 def _settle_arc(store: Store, place: int, growing: Growing) -> None:
     """Keep an ARC file up to its last datastream that a record refers to."""
     catalogue = store.catalogue
-    name = growing.path.name
+    name = growing.name
     uri = f"urn:uuid:{name.partition('.')[0]}"
     kept: list[ArcRecord] = []
     seen: list[ArcRecord] = []
-    with growing.path.open("rb") as stream:
+    with growing.open() as stream:
         try:
             for record in read_arc_file(stream, name):
                 seen.append(record)
@@ -201,5 +199,4 @@ def _settle_arc(store: Store, place: int, growing: Growing) -> None:
     catalogue.add_streams(Stream(each, number) for each in kept if each.kind == "resource")
     store.places[place].seal(growing)
     catalogue.set_file(number, sealed=1, end=end)
-    path = store.places[place].path(name)
-    build_index(path, index_path(path))
+    index_arc(store, number)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from muniment.arc import ArcRecord, read_arc_file
@@ -20,7 +19,6 @@ from muniment.repository.provenance import note_imports
 from muniment.tape import index as tape_index
 from muniment.tape.document import standalone
 from muniment.tape.index import moment
-from muniment.tape.reader import index_path
 from muniment.tape.records import TapeHead, TapeRecord
 from muniment.tape.scan import scan
 
@@ -76,11 +74,10 @@ def file_uri(name: str) -> str:
 
 def catalogue_tape(store: Store, place: int, name: str) -> int:
     """Take a sealed tape into the catalogue, and write the index beside it."""
-    path = store.places[place].path(name)
-    size = path.stat().st_size
-    catalogue = store.catalogue
-    with path.open("rb") as stream:
-        head, records = scan(stream, str(path))
+    home, catalogue = store.places[place], store.catalogue
+    size, label = home.size(name), home.label(name)
+    with home.open(name) as stream, home.open(name) as beside:
+        head, records = scan(stream, label)
         uri = head.tape_id or file_uri(name)
         own = uri == file_uri(name)
         facts: dict[str, object] = {"arcs": list(head.arc_ids)}
@@ -88,8 +85,8 @@ def catalogue_tape(store: Store, place: int, name: str) -> int:
             facts["own"] = 1
         number = catalogue.add_file(uri, "tape", place, name, facts)
         catalogue.set_file(number, sealed=1, base=0, end=size)
-        seen = _Teeing(store, path, head, number, records)
-        tape_index.write_index(index_path(path), str(path), head, size, seen)
+        seen = _Teeing(store, label, head, number, records, beside)
+        tape_index.write_index(home.index(name), label, head, size, seen)
         seen.flush()
     return number
 
@@ -98,26 +95,26 @@ class _Teeing:
     """Records on their way into a tape's index; the catalogue gets them as well."""
 
     def __init__(
-        self, store: Store, path: Path, head: TapeHead, file: int, records: Iterator[TapeRecord]
-    ) -> None:
-        self._store, self._path, self._head, self._file = store, path, head, file
-        self._records = records
+        self, store: Store, label: str, head: TapeHead, file: int, records: Iterator[TapeRecord],
+        stream: BinaryIO,
+    ) -> None:  # fmt: skip
+        self._store, self._label, self._head, self._file = store, label, head, file
+        self._records, self._stream = records, stream
         self._rows: list[tuple[Found, Entry]] = []
 
     def __iter__(self) -> Iterator[TapeRecord]:
-        with self._path.open("rb") as stream:
-            for number, record in enumerate(self._records):
-                entry = parse_entry(record.admin)
-                if entry is None:
-                    stream.seek(record.offset)
-                    data = stream.read(record.length)
-                    document = standalone(data, self._head, record.namespaces)
-                    digest = hashlib.sha256(data).hexdigest()
-                    entry = entry_of(document, digest, record.identifier)
-                self._rows.append((_found(self._file, number, record, entry), entry))
-                if len(self._rows) >= _BATCH:
-                    self.flush()
-                yield record
+        for number, record in enumerate(self._records):
+            entry = parse_entry(record.admin)
+            if entry is None:
+                self._stream.seek(record.offset)
+                data = self._stream.read(record.length)
+                document = standalone(data, self._head, record.namespaces)
+                digest = hashlib.sha256(data).hexdigest()
+                entry = entry_of(document, digest, record.identifier)
+            self._rows.append((_found(self._file, number, record, entry), entry))
+            if len(self._rows) >= _BATCH:
+                self.flush()
+            yield record
 
     def flush(self) -> None:
         """Hand the rows to the catalogue; a record that another tape has as well is kept once."""
@@ -126,7 +123,7 @@ class _Teeing:
             if known is not None and known.sha256 != found.sha256:
                 other = self._store.catalogue.file(known.file).name
                 raise StoreError(
-                    f"{self._path}, byte {found.offset}: {found.identifier} is on {other} "
+                    f"{self._label}, byte {found.offset}: {found.identifier} is on {other} "
                     "already, with other bytes"
                 )
         self._store.catalogue.add_records(self._rows, skip_known=True)
@@ -153,16 +150,15 @@ def _arc_uri(store: Store, name: str) -> str:
 
 def catalogue_arc(store: Store, place: int, name: str) -> int:
     """Take a sealed ARC file into the catalogue, and write the index beside it."""
-    path = store.places[place].path(name)
-    size = path.stat().st_size
-    catalogue = store.catalogue
+    home, catalogue = store.places[place], store.catalogue
+    size, label = home.size(name), home.label(name)
     number = catalogue.add_file(_arc_uri(store, name), "arc", place, name, {})
     catalogue.set_file(number, sealed=1, end=size)
-    with path.open("rb") as stream:
+    with home.open(name) as stream:
 
         def teed() -> Iterator[ArcRecord]:
             batch: list[Stream] = []
-            for record in read_arc_file(stream, str(path)):
+            for record in read_arc_file(stream, label):
                 if is_datastream(record):
                     batch.append(Stream(record, number))
                 if len(batch) >= _BATCH:
@@ -171,7 +167,7 @@ def catalogue_arc(store: Store, place: int, name: str) -> int:
                 yield record
             catalogue.add_streams(batch)
 
-        arc_index.write_index(index_path(path), size, teed())
+        arc_index.write_index(home.index(name), size, teed())
     return number
 
 

@@ -20,14 +20,13 @@ from muniment.objects import DOCUMENTS, Datastream, DigitalObject
 from muniment.repository.arcs import ArcBatch
 from muniment.repository.catalogue import Found
 from muniment.repository.entries import Entry, entry_xml
+from muniment.repository.indexes import index_tape
 from muniment.repository.naming import assign, bind, bound, names_record
 from muniment.repository.settings import new_uuid, now
 from muniment.repository.signatures import Signer
 from muniment.repository.store import Store
-from muniment.tape.index import build_index
 from muniment.tape.index import moment as utc_moment
-from muniment.tape.reader import index_path
-from muniment.tape.write import SOFTWARE, TAPE_END, tape_head, tape_record
+from muniment.tape.write import RECORD_END, SOFTWARE, TAPE_END, record_opening, tape_head
 
 __all__ = ["Added", "Session", "Source", "keep_names"]
 
@@ -61,6 +60,12 @@ class _Draft:
     facts: tuple[tuple[str, str], ...]
     pdi: str = ""
     settle: Callable[[Store], str] | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all datastreams."""
+        streams = self.streams
+        return streams[0].size if len(streams) == 1 else sum([each.size for each in streams])
 
 
 @dataclass(slots=True)
@@ -133,14 +138,15 @@ class Session:
         """
         mark = self._arcs.mark()
         try:
-            streams = tuple(self._arcs.add(source) for source in sources)
+            streams = tuple([self._arcs.add(source) for source in sources])
         except BaseException:
             self._arcs.cut(mark)
             raise
         draft = _Draft(tuple(contents), streams, tuple(metadata), tuple(facts), settle=settle)
-        self._group.drafts.append(draft)
-        self._group.size += sum(stream.size for stream in streams)
-        if len(self._group.drafts) >= _GROUP or self._group.size >= _GROUP_BYTES:
+        group = self._group
+        group.drafts.append(draft)
+        group.size += draft.size
+        if len(group.drafts) >= _GROUP or group.size >= _GROUP_BYTES:
             self.commit()
 
     def add_record(
@@ -220,25 +226,25 @@ class Session:
             document = self._signer.enveloped(self._write_document(thing, base, detached))
         entry = Entry(
             "object", hashlib.sha256(document).hexdigest(), draft.pdi, draft.contents,
-            tuple(stream.identifier for stream in draft.streams),
-            sum(stream.size for stream in draft.streams),
+            tuple([stream.identifier for stream in draft.streams]), draft.size,
         )  # fmt: skip
         return package, created, document, entry
 
     def _append(self, rows: list[tuple[str, str, bytes, Entry]]) -> list[Found]:
         """Put records onto the tape, sync it, and tell the catalogue."""
-        position, pieces, added = self._journal.position, [], []
+        position = self._journal.position
+        pieces: list[bytes] = []
+        added: list[tuple[Found, Entry]] = []
         for identifier, date, document, entry in rows:
-            piece = tape_record(identifier, date, document, entry_xml(entry), *entry.about)
-            offset = position + piece.index(b"<ta:record>") + 11 - self._base
-            moment = utc_moment(date)
+            opening = record_opening(identifier, date, entry_xml(entry), *entry.about)
+            offset = position + len(opening) - self._base
             found = Found(
-                self._file, self._number, identifier, moment, offset, len(document), entry.kind,
-                entry.sha256, entry.pdi, entry.size, len(entry.streams), None,
+                self._file, self._number, identifier, utc_moment(date), offset, len(document),
+                entry.kind, entry.sha256, entry.pdi, entry.size, len(entry.streams), None,
             )  # fmt: skip
             added.append((found, entry))
-            pieces.append(piece)
-            position += len(piece)
+            pieces += (opening, document, RECORD_END)
+            position += len(opening) + len(document) + len(RECORD_END)
             self._number += 1
         self._journal.write(b"".join(pieces))
         self._journal.sync()
@@ -296,8 +302,7 @@ class Session:
             self._place.replace(self._journal, head, self._base, TAPE_END)
             size = len(head) + self._good - self._base + len(TAPE_END)
             store.catalogue.set_file(self._file, sealed=1, base=len(head), end=size)
-        path = self._place.path(f"{self._tape_id[9:]}.xml")
-        build_index(path, index_path(path))
+        index_tape(store, self._file)
         self._arcs.finish_indexes()
 
     def _discard(self) -> None:

@@ -85,7 +85,26 @@ def _spelled(seconds: int) -> str:
 
 def new_uuid() -> str:
     """Return a UUID of version 7: unique, and sorted by time, which keeps indexes compact."""
-    since, chance = time.time_ns() // 1_000_000, os.urandom(10).hex()
-    head = f"{since >> 16:08x}-{since & 0xFFFF:04x}-7{chance[1:4]}"
-    variant = "89ab"[int(chance[0], 16) & 3]
-    return f"{head}-{variant}{chance[4:7]}-{chance[7:19]}"
+    since = time.time_ns() // 1_000_000
+    try:
+        chance = _chances.pop()
+    except IndexError:
+        chance = _draw()
+    return f"{since >> 16:08x}-{since & 0xFFFF:04x}-7{chance}"
+
+
+_DRAWN = 256
+_chances: list[str] = []  # the random ends of UUIDs to come
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_chances.clear)  # parent and child must not draw the same
+
+
+def _draw() -> str:
+    """Ask the system for many random numbers at once, and return one of them."""
+    digits = os.urandom(_DRAWN * 10).hex()
+    fresh = [
+        f"{part[1:4]}-{'89ab'[int(part[0], 16) & 3]}{part[4:7]}-{part[7:19]}"
+        for part in (digits[at : at + 20] for at in range(0, len(digits), 20))
+    ]
+    _chances.extend(fresh[1:])
+    return fresh[0]

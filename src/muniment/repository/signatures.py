@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -29,6 +28,7 @@ from signxml.exceptions import InvalidInput, SignXMLException
 
 from muniment.errors import UsageError
 from muniment.files import new_file
+from muniment.markup import quoteattr
 from muniment.objects import Datastream, datastream_url
 from muniment.tape.records import STORE
 

@@ -1,9 +1,11 @@
-"""Where a store's files lie: the one module that touches them.
+"""Where a store's tapes and ARC files lie: the one module that touches them.
 
 A place is a folder of sealed, read-only files; those that still grow lie in its folder ``growing``.
 A file grows under the lock of one process; it moves to its place when it is complete and synced.
-Object storage fits behind the same operations: it grows files locally and puts them away when they
-are sealed.
+
+Object storage fits behind the same operations: a subclass grows files locally, as this one does,
+and overrides what is done with sealed ones. It is entered in ``SCHEMES`` for places that begin with
+its scheme, ``scheme://…``; nothing else has to change.
 """
 
 from __future__ import annotations
@@ -11,21 +13,37 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from muniment.errors import StoreError
 from muniment.files import settle
+from muniment.tape.reader import index_path
 
-__all__ = ["Growing", "Place"]
+__all__ = ["SCHEMES", "SUFFIXES", "Growing", "Place", "open_place"]
 
 _READ_ONLY = 0o444
 _COPY = 1 << 20
 _GROWING = "growing"
 
 
+def open_place(name: str, home: Path) -> Place:
+    """Return the place that a store's settings name; folders count from ``home``."""
+    scheme, mark, _ = name.partition("://")
+    if not mark:
+        return Place(home / name)
+    if scheme not in SCHEMES:
+        raise StoreError(f"{name} is not a place that this version knows")
+    return SCHEMES[scheme](name, home)
+
+
 class Place:
-    """A folder that holds files of a store."""
+    """A folder that holds files of a store.
+
+    Files are known by their names. Those that still grow, and the indexes beside files, lie on a
+    disk of this machine; sealed ones do not have to.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -33,6 +51,11 @@ class Place:
     def create(self) -> None:
         """Make the folders."""
         (self.root / _GROWING).mkdir(parents=True, exist_ok=True)
+
+    def check(self) -> None:
+        """Refuse a place that cannot be reached."""
+        if not self.root.is_dir():
+            raise StoreError(f"{self.root} is not there: is its disk mounted?")
 
     def names(self) -> list[str]:
         """The names of the sealed tapes and ARC files."""
@@ -43,14 +66,25 @@ class Place:
         folder = self.root / _GROWING
         return sorted(e.name for e in os.scandir(folder) if e.name.endswith(SUFFIXES))
 
-    def path(self, name: str) -> Path:
-        """Where a file lies now, sealed or not."""
-        sealed = self.root / name
-        return sealed if sealed.exists() else self.root / _GROWING / name
+    def label(self, name: str) -> str:
+        """What people are told about where a file lies."""
+        return str(self.root / name)
+
+    def local(self, name: str) -> Path:
+        """Return a path of this machine that has the bytes of a file, sealed or not."""
+        return self.root / name if self.is_sealed(name) else self.root / _GROWING / name
+
+    def index(self, name: str) -> Path:
+        """Return where the index of a file lies, or will."""
+        return index_path(self.root / name)
 
     def is_sealed(self, name: str) -> bool:
         """Whether a file is complete and in its place."""
         return (self.root / name).exists()
+
+    def is_there(self, name: str) -> bool:
+        """Whether there is such a file, sealed or not."""
+        return self.is_sealed(name) or (self.root / _GROWING / name).exists()
 
     def discard(self, name: str) -> None:
         """Remove what is left of a file that is sealed."""
@@ -58,10 +92,10 @@ class Place:
 
     def size(self, name: str) -> int:
         """How many bytes a file has."""
-        return self.path(name).stat().st_size
+        return self.local(name).stat().st_size
 
     def open(self, name: str, sealed: bool = True) -> BinaryIO:
-        """Open a sealed file, or one that still grows, for reading."""
+        """Open a sealed file, or one that still grows, for reading; it has a descriptor."""
         return (self.root / name if sealed else self.root / _GROWING / name).open("rb")
 
     def begin(self, name: str) -> Growing:
@@ -77,7 +111,7 @@ class Place:
 
     def replace(self, growing: Growing, head: bytes, start: int, tail: bytes) -> None:
         """Seal a file with another beginning: ``head``, its bytes from ``start`` on, ``tail``."""
-        final = self.root / growing.path.name
+        final = self.root / growing.name
         partial = self.root / f".{final.name}.partial"
         partial.unlink(missing_ok=True)
         try:
@@ -99,12 +133,10 @@ class Place:
     def seal(self, growing: Growing) -> None:
         """Give a complete file its name; from now on nobody writes it."""
         growing.sync()
-        final = self.root / growing.path.name
+        final = self.root / growing.name
         if final.exists():
             raise StoreError(f"{final} exists already; nothing was overwritten")
-        os.fchmod(growing.fileno(), _READ_ONLY)
-        settle(growing.path, final)
-        growing.close()
+        growing.settle(final)
 
     def put(self, name: str, source: Path) -> None:
         """Take in a copy of a finished file, which appears complete or not at all."""
@@ -128,6 +160,7 @@ class Place:
         return shutil.disk_usage(self.root).free
 
 
+SCHEMES: dict[str, Callable[[str, Path], Place]] = {}
 SUFFIXES = (".xml", ".warc", ".warc.gz", ".arc", ".arc.gz")
 
 
@@ -135,7 +168,7 @@ class Growing:
     """A file that grows at its end; what was not synced may be cut off again."""
 
     def __init__(self, path: Path, mode: str) -> None:
-        self.path = path
+        self._path, self.name = path, path.name
         self._stream: BinaryIO = path.open(mode, buffering=0)  # type: ignore[assignment]
         try:
             fcntl.flock(self._stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -146,9 +179,20 @@ class Growing:
             raise
         self.position = self._stream.seek(0, os.SEEK_END)
 
-    def fileno(self) -> int:
-        """The number of the open file."""
-        return self._stream.fileno()
+    @property
+    def gone(self) -> bool:
+        """Whether it was sealed or thrown away."""
+        return not self._path.exists()
+
+    def open(self) -> BinaryIO:
+        """Open what was written so far, for reading."""
+        return self._path.open("rb")
+
+    def settle(self, final: Path) -> None:
+        """Move the file, complete and read-only, to another path."""
+        os.fchmod(self._stream.fileno(), _READ_ONLY)
+        settle(self._path, final)
+        self.close()
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
@@ -177,7 +221,7 @@ class Growing:
 
     def remove(self) -> None:
         """Throw the file away; nothing in it was ever acknowledged."""
-        self.path.unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)
         self.close()
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ from muniment.repository.catalogue import Catalogue, File, Found, Stream
 from muniment.repository.inside import StoredFile
 from muniment.repository.naming import open_names
 from muniment.repository.settings import Settings, new_uuid, now
-from muniment.repository.storage import Place
+from muniment.repository.storage import open_place
 from muniment.tape.document import standalone
 from muniment.tape.exact import read_head
 from muniment.tape.records import TapeHead
@@ -45,10 +45,9 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.settings = Settings.load(folder)
-        self.places = [Place(folder / place) for place in self.settings.places]
+        self.places = [open_place(place, folder) for place in self.settings.places]
         for place in self.places:
-            if not place.root.is_dir():
-                raise StoreError(f"{place.root} is not there: is its disk mounted?")
+            place.check()
             place.create()
         self._handles: OrderedDict[int, tuple[File, BinaryIO]] = OrderedDict()
         self._heads: dict[int, TapeHead] = {}
@@ -81,7 +80,7 @@ class Store:
         made.check()
         folder.mkdir(parents=True, exist_ok=True)
         for place in made.places:
-            Place(folder / place).create()
+            open_place(place, folder).create()
         with Names.create(folder / "names") as names:
             names.add_series(made.series)
         made.save(folder)
@@ -134,10 +133,11 @@ class Store:
         path = os.path.relpath(folder, self.folder)
         path = str(folder.resolve()) if path.startswith("..") else path
         settings = replace(self.settings, places=(*self.settings.places, path))
-        Place(self.folder / path).create()
+        place = open_place(path, self.folder)
+        place.create()
         settings.change(self.folder)
         self.settings = settings
-        self.places.append(Place(self.folder / path))
+        self.places.append(place)
 
     def roomiest(self) -> int:
         """The number of the place with the most room."""
@@ -175,8 +175,16 @@ class Store:
                 time.sleep(0.002)
 
     def path(self, file: File) -> Path:
-        """Where a file lies."""
-        return self.places[file.place].path(file.name)
+        """Return a path of this machine that has the bytes of a file."""
+        return self.places[file.place].local(file.name)
+
+    def holds(self, file: File) -> bool:
+        """Whether a file that the catalogue knows is there."""
+        return self.places[file.place].is_there(file.name)
+
+    def label(self, file: File) -> str:
+        """What people are told about where a file lies."""
+        return self.places[file.place].label(file.name)
 
     def head(self, number: int) -> TapeHead:
         """Return what a tape says of itself."""
@@ -302,14 +310,13 @@ class Store:
 
     def _stored(self, identifier: str) -> StoredFile:
         stream = self.stream(identifier)
-        return StoredFile(self.path(self.catalogue.file(stream.file)), stream.record, identifier)
+        file = self.catalogue.file(stream.file)
+        return StoredFile(self.places[file.place], file.name, stream.record, identifier)
 
     def _in_place(self, identifier: str, label: str, beside: dict[str, StoredFile]) -> Inside:
         stored = self._stored(identifier)
         if not stored.packed:
-            record = stored.record
-            start = record.offset + record.block
-            return Inside.of(stored.outer, start, record.size, label, beside)
+            return stored.inside(label, beside)
         spool = self._spools.get(identifier)
         if spool is None:
             spool = tempfile.NamedTemporaryFile(prefix="muniment-")  # noqa: SIM115  until close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from xml.sax.saxutils import quoteattr
 
+from muniment.markup import quoteattr
 from muniment.tape.records import Namespaces, TapeHead
 
 __all__ = ["standalone"]

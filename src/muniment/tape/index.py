@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from muniment.files import disk_errors
 from muniment.tape.records import Namespaces, TapeHead, TapeRecord
 from muniment.tape.scan import scan
 
-__all__ = ["TapeEntry", "TapeIndex", "build_index", "moment"]
+__all__ = ["TapeEntry", "TapeIndex", "build_index", "moment", "write_entries", "write_index"]
 
 _SCHEMA = """
 CREATE TABLE tape (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -29,6 +30,7 @@ _INDEXES = """
 CREATE UNIQUE INDEX by_identifier ON record (identifier);
 CREATE INDEX by_date ON record (date, number);
 """
+_CACHE = 32 << 10  # KiB: what is inserted stays at hand until it is sorted
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -43,6 +45,7 @@ class TapeEntry(NamedTuple):
     namespaces: Namespaces = ()
 
 
+@lru_cache(maxsize=16)
 def moment(date: str) -> str:
     """Return an xs:date or xs:dateTime as UTC to the second, the form that OAI-PMH sorts by.
 
@@ -65,20 +68,28 @@ def build_index(tape: Path, index: Path) -> int:
         return write_index(index, str(tape), head, tape.stat().st_size, records)
 
 
-@disk_errors()
 def write_index(
     index: Path, name: str, head: TapeHead, size: int, records: Iterable[TapeRecord]
 ) -> int:
     """Write an index from records; a second record of one identifier is refused."""
+    return write_entries(index, name, head, size, _rows(name, records))
+
+
+@disk_errors()
+def write_entries(
+    index: Path, name: str, head: TapeHead, size: int, rows: Iterable[tuple[object, ...]]
+) -> int:
+    """Write an index from rows: number, identifier, date, offset, length, namespaces in JSON."""
     partial = index.with_name(f"{index.name}.partial")
     partial.unlink(missing_ok=True)
     db = apsw.Connection(str(partial))
     try:
         db.pragma("journal_mode", "off")
         db.pragma("synchronous", "off")
+        db.pragma("cache_size", -_CACHE)
         db.execute("BEGIN")
         db.execute(_SCHEMA)
-        db.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", _rows(name, records))
+        db.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", rows)
         try:
             db.execute(_INDEXES)
         except apsw.ConstraintError:
@@ -97,14 +108,12 @@ def write_index(
 
 def _rows(name: str, records: Iterable[TapeRecord]) -> Iterator[tuple[object, ...]]:
     for number, record in enumerate(records):
-        date = record.date
-        if not _UTC.fullmatch(date):
-            try:
-                date = moment(date)
-            except ValueError:
-                raise TapeError(name, record.start, f"{date!r} is not a date") from None
-        namespaces = json.dumps(record.namespaces) if record.namespaces else None
-        yield number, record.identifier, date, record.offset, record.length, namespaces
+        identifier, date, offset, length, start, _, _, around = record
+        try:
+            date = moment(date)
+        except ValueError:
+            raise TapeError(name, start, f"{date!r} is not a date") from None
+        yield number, identifier, date, offset, length, json.dumps(around) if around else None
 
 
 def _duplicate(db: apsw.Connection, name: str) -> TapeError:

@@ -45,7 +45,6 @@ class _Patterns:
     """The expressions for one tape; they depend on its prefix."""
 
     opening: re.Pattern[bytes]
-    token: re.Pattern[bytes]
     nested: re.Pattern[bytes]
     closing: re.Pattern[bytes]
     end: re.Pattern[bytes]
@@ -67,15 +66,21 @@ class _Patterns:
         ]
         return cls(
             re.compile(_BETWEEN.join(opening)),
-            re.compile(rb"<(?:!|\?|/" + name + rb"[ \t\r\n>]|" + name + rb"[ \t\r\n/>])"),
             re.compile(b"<" + name + _attributes(b"x") + _S + b"(?P<empty>/?)>"),
             re.compile(_stop(p, b"record") + _BETWEEN + _stop(p, b"tapeRecord")),
             re.compile(_BETWEEN + _stop(p, b"tape") + _BETWEEN + rb"\Z"),
         )
 
 
+_ENDS_NAME = (b">", b" ", b"\t", b"\r", b"\n")
+_ENDS_START = (b"/", *_ENDS_NAME)
+_PLAIN_ENDS = tuple(bytes([byte]) + b">" for byte in range(256) if byte not in b"]?-")
+_MISSES = 16
+
 _S = rb"[ \t\r\n]*+"
-_BETWEEN = rb"(?:[ \t\r\n]++|<!--(?:[^-]|-(?!-))*+-->|<\?(?:[^?]|\?(?!>))*+\?>)*+"
+_COMMENT = rb"<!--[^-]*+(?:-[^-]++)*+-->"
+_INSTRUCTION = rb"<\?[^?]*+(?:\?(?!>)[^?]*+)*+\?>"
+_BETWEEN = rb"(?:[ \t\r\n]++|" + _COMMENT + b"|" + _INSTRUCTION + b")*+"
 
 
 def _attributes(group: bytes) -> bytes:
@@ -127,6 +132,7 @@ class _Scanner:
         self._codec = "utf-8" if self._wide else _ASCII_LIKE[head.encoding]
         prefix = (f"{head.prefix}:" if head.prefix else "").encode(self._codec)
         self._patterns, self._tag = _Patterns.of(prefix), len(prefix) + len("<tapeRecord")
+        self._record, self._usual_end = prefix + b"record", _usual_end(prefix)
         self._buffer, self._position, self._eof = b"", 0, False
         self._mark, self._mark_offset = 0, start  # a place in the buffer, and in the file
 
@@ -145,30 +151,36 @@ class _Scanner:
 
     def _next(self) -> TapeRecord | None:
         """Return the next record, None at the end of the tape."""
-        buffer, position, patterns = self._buffer, self._position, self._patterns
-        opening = patterns.opening.match(buffer, position)
+        buffer = self._buffer
+        opening = self._patterns.opening.match(buffer, self._position)
         if opening is None:
             self._check_end()
             return None
+        outer, admins, identifier, date, admin, inner = opening.groups()
         payload = opening.end()
         stop = self._find_end(payload)
-        closing = patterns.closing.match(buffer, stop)
-        if closing is None:
-            raise _Awkward if self._eof or len(buffer) - stop > _LONGEST_ADMIN else _NeedMore
-        last = _trimmed(buffer, stop)
-        identifier, date = self._text(opening["identifier"]), self._text(opening["date"])
-        outer, admins, inner = opening["outer"], opening["admins"], opening["inner"]
+        if buffer.startswith(self._usual_end, stop):
+            end = stop + len(self._usual_end)
+        else:
+            end = self._closed(stop)
+        last = stop if buffer[stop - 2 : stop] in _PLAIN_ENDS else _trimmed(buffer, stop)
+        name, moment = self._text(identifier), self._text(date)
         namespaces = self._declared(outer, admins, inner) if outer or admins or inner else ()
-        self._position = closing.end()
-        places = (opening.start("outer") - self._tag, payload, last, closing.end())
+        start, self._position = opening.start(1) - self._tag, end
         if self._wide:
-            start, offset, last, end = map(self._offset, places)
+            start, payload, last, end = map(self._offset, (start, payload, last, end))
         else:
             shift = self._mark_offset - self._mark
-            start, offset, last, end = (place + shift for place in places)
-        return TapeRecord(
-            identifier, date, offset, last - offset, start, end, opening["admin"], namespaces
-        )
+            start, payload, last, end = start + shift, payload + shift, last + shift, end + shift
+        return TapeRecord(name, moment, payload, last - payload, start, end, admin, namespaces)
+
+    def _closed(self, stop: int) -> int:
+        """Return where a record ends whose end tags are spelt in an unusual way."""
+        closing = self._patterns.closing.match(self._buffer, stop)
+        if closing is None:
+            near_end = len(self._buffer) - stop <= _LONGEST_ADMIN
+            raise _NeedMore if near_end and not self._eof else _Awkward
+        return closing.end()
 
     def _check_end(self) -> None:
         """Return if this is the end of the tape; otherwise the record cannot be matched yet."""
@@ -182,23 +194,37 @@ class _Scanner:
 
     def _find_end(self, position: int) -> int:
         """Return where the end tag of the record begins."""
-        buffer, token, depth = self._buffer, self._patterns.token, 1
-        while found := token.search(buffer, position):
-            position = found.start()
-            kind = buffer[position + 1]
-            if kind == 0x2F:  # </
+        buffer, depth = self._buffer, 1
+        tag = bang = query = -1  # the next tag of a record's name, and the next <! and <?
+        while True:
+            if tag < position:
+                tag = self._own_tag(position)
+            if bang < position:
+                bang = _next_markup(buffer, b"!", position, tag)
+            if query < position:
+                query = _next_markup(buffer, b"?", position, tag)
+            if bang < tag or query < tag:
+                position = self._skip(min(bang, query))
+            elif buffer[tag + 1] == 0x2F:  # </
                 depth -= 1
                 if not depth:
-                    return position
-                position = found.end()
-            elif kind in b"!?":
-                position = self._skip(position)
+                    return tag
+                position = tag + 2
             else:
-                position, opened = self._nested(position)
+                position, opened = self._nested(tag)
                 depth += opened
-        if self._eof:
-            raise _Awkward
-        raise _NeedMore
+
+    def _own_tag(self, position: int) -> int:
+        """Return where the next start or end tag of a record's name begins, hidden or not."""
+        buffer, name = self._buffer, self._record
+        while (position := buffer.find(name, position)) >= 0:
+            before, behind = buffer[position - 2 : position], position + len(name)
+            if before == b"</" and buffer[behind : behind + 1] in _ENDS_NAME:
+                return position - 2
+            if before[1:] == b"<" and buffer[behind : behind + 1] in _ENDS_START:
+                return position - 1
+            position = behind
+        raise _Awkward if self._eof else _NeedMore
 
     def _skip(self, position: int) -> int:
         buffer = self._buffer
@@ -306,6 +332,23 @@ class _Scanner:
 
     def _encoded(self, text: bytes) -> bytes:
         return text.decode().encode(self._wide) if self._wide else text
+
+
+def _usual_end(prefix: bytes) -> bytes:
+    return b"</%brecord></%btapeRecord>" % (prefix, prefix)
+
+
+def _next_markup(buffer: bytes, mark: bytes, position: int, stop: int) -> int:
+    """Return where ``<`` and the mark stand before ``stop``, or ``stop``."""
+    at = position
+    for _ in range(_MISSES):  # a single byte is found at the speed of memory, if it is rare
+        at = buffer.find(mark, at, stop) + 1
+        if not at:
+            return stop
+        if buffer[at - 2] == 0x3C:
+            return at - 2
+    at = buffer.find(b"<" + mark, at - 1, stop)
+    return at if at >= 0 else stop
 
 
 def _wide_codec(head: TapeHead) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from xml.sax.saxutils import escape
 
 from muniment import __version__
 from muniment.errors import TapeError
+from muniment.markup import escape
 from muniment.tape.records import BASICS, TAPE
 
-__all__ = ["SOFTWARE", "TAPE_END", "tape_head", "tape_record"]
+__all__ = ["RECORD_END", "SOFTWARE", "TAPE_END", "record_opening", "tape_head", "tape_record"]
 
 SOFTWARE = f"Muniment {__version__}"
-TAPE_END = b"</ta:tape>\n"
+RECORD_END, TAPE_END = b"</ta:record></ta:tapeRecord>\n", b"</ta:tape>\n"
 
 _HEAD = """\
 <?xml version="1.0" encoding="UTF-8"?>
@@ -43,9 +43,14 @@ def tape_head(
 
 def tape_record(identifier: str, date: str, payload: bytes, *admins: bytes) -> bytes:
     """Return one record with a line of its own; ``admins`` are elements about it."""
+    return record_opening(identifier, date, *admins) + payload + RECORD_END
+
+
+def record_opening(identifier: str, date: str, *admins: bytes) -> bytes:
+    """Return what stands before the bytes of a record; ``RECORD_END`` stands behind them."""
     if not identifier or not date:
         raise TapeError(identifier or "a record", None, "a record needs an identifier and a date")
-    admin = b"".join(b"<ta:recordAdmin>%b</ta:recordAdmin>" % each for each in admins)
+    admin = b"".join([b"<ta:recordAdmin>%b</ta:recordAdmin>" % each for each in admins])
     return b"".join(
         (
             b"<ta:tapeRecord><ta:tapeRecordAdmin><ta:identifier>",
@@ -55,7 +60,5 @@ def tape_record(identifier: str, date: str, payload: bytes, *admins: bytes) -> b
             b"</ta:date>",
             admin,
             b"</ta:tapeRecordAdmin><ta:record>",
-            payload,
-            b"</ta:record></ta:tapeRecord>\n",
         )
     )

@@ -148,7 +148,7 @@ def health_page(request: Request, store: Store) -> Page:
             }
             for kind, of_kind in kinds.items()
         },
-        "missing": [each.name for each in files if not store.path(each).is_file()],
+        "missing": [each.name for each in files if not store.holds(each)],
         "places": [
             {"place": str(store.settings.places[number]), "free": place.free()}
             for number, place in enumerate(store.places)

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -138,7 +138,7 @@ class StoreSite(Site):
                 for each in files
                 if (name := each.relative_to(place).as_posix()) not in known
             )
-            submission = replace(submission, sources=(*submission.sources, *others))
+            submission = submission._replace(sources=(*submission.sources, *others))
             condition = Condition(matches=frozenset({archive.digest}))
             settle = next_version(pdi.generic, SIARD, condition)
             added = self.desk.deposits.add(submission, settle).result()

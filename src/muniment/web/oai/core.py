@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from muniment.markup import escape
 from muniment.objects import DIDL, DigitalObject
 from muniment.objects.didl import DC, DII, OAI_DC
-from muniment.objects.escaping import escape
 
 __all__ = ["dublin_core", "written_core"]
 
