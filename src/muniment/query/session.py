@@ -23,7 +23,7 @@ from muniment.errors import QueryError, QueryTimeout, UsageError
 from muniment.query.cache import cache_folder, private_folder
 from muniment.query.content import Contents
 from muniment.query.index import About, IndexColumn, IndexTable, Watch, build, quiet, read_about
-from muniment.query.names import unique_names
+from muniment.query.names import index_catalog, unique_names
 from muniment.query.objects import TEXT_LIMIT
 from muniment.siard.lobs.folders import Root
 
@@ -275,11 +275,6 @@ class Archives:
             for schema in about.schemas
         )
         return ",".join(names) or "memory"
-
-
-def index_catalog(name: str) -> str:
-    """The catalog that an archive's index is attached as."""
-    return f"{name} (index)"
 
 
 def _view_sql(catalog: str, table: IndexTable, number: int, whole: bool) -> str:
