@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -181,6 +182,14 @@ def test_a_value_outside_its_type_is_kept_as_text(tmp_path: Path) -> None:
         "SELECT * FROM \"duckdb_databases\" ()",
         "SELECT current_setting('temp_directory')",
         "SELECT * FROM query('SELECT * FROM duckdb_' || 'databases()')",
+        "SELECT * FROM query/*/**/*/('SELECT 1')",
+        "SELECT '--', x FROM (SELECT * FROM duckdb_settings -- no brackets\n) AS t(x)",
+        "SELECT * FROM pg_catalog.pg_settings",
+        "SELECT * FROM duckdb_databases",
+        "EXPLAIN ANALYZE SELECT * FROM duckdb_secrets()",
+        "SUMMARIZE SELECT * FROM pragma_database_list",
+        "SELECT content FROM read_text('/etc/passwd')",
+        "SELECT repeat('x', 10000000000)",
         "ATTACH '/tmp/other.db'",
         "COPY (SELECT 1) TO '/tmp/out.csv'",
         "EXPORT DATABASE '/tmp/out'",
@@ -211,6 +220,25 @@ def test_nothing_but_a_query_over_archives_is_answered(archive: Path, sql: str) 
             answer(db, sql)
         assert "\n" not in str(raised.value)
         assert answer(db, "SELECT count(*) FROM item") == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("SELECT * FROM itm", r"there is no table itm; there are main\.item, .*"),
+        ("SELECT * FROM other.item", r"there is no table other\.item; there are main\.item, .*"),
+        ("SELECT nam FROM item", r"there is no column nam here; item has name, .*"),
+        ("SELECT i.nam FROM item i", r"there is no column nam here; item has name, .*"),
+        ("SELECT x.name FROM item", r"the query has no table x in its FROM; there are .*"),
+        ("SELECT * FROM '/etc/passwd'", r"there is no table /etc/passwd; there are .*"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_ones(
+    archive: Path, sql: str, sentence: str
+) -> None:
+    with open_archives({"shop": archive}) as db, pytest.raises(QueryError) as raised:
+        answer(db, sql)
+    assert re.fullmatch(sentence, str(raised.value))
 
 
 def test_a_query_that_runs_forever_is_stopped(archive: Path) -> None:

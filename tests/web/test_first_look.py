@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from archives import column, make_archive, one_table
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from archives import column, make_archive, one_table
 from muniment.siard import open_siard
 from muniment.siard.parse import Run, rows_in
 from muniment.web.app import create_app

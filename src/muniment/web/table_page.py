@@ -286,7 +286,8 @@ def read_rows(
     look: bool = True,
 ) -> list[dict[str, Any]]:
     """Return runs of rows as cells, read from the archive itself; with ``look`` its objects too."""
-    urls, shapes, found = Urls(archive), archive.shapes(schema, table), []
+    urls, shapes = Urls(archive), archive.shapes(schema, table)
+    found: list[dict[str, Any]] = []
     for first, last in runs:
         last = min(last, first + most - len(found) - 1)
         for number, row in archive.source.rows(schema, table, first, last):
