@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import zipfile
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +22,7 @@ from muniment.query import Archives, Limits, open_archives
 from muniment.query.cache import cache_folder, digest_of, index_path
 from muniment.query.media import recognise
 from muniment.query.names import unique_names
+from muniment.siard.metadata import format_metadata
 from muniment.sql.model import Database, Schema, Table, View
 
 
@@ -336,3 +338,25 @@ def test_archives_of_other_makers_can_be_queried(samples: Path) -> None:
                 schema, name = (part.replace('"', '""') for part in (table.schema, table.name))
                 sql = f'SELECT count(*) FROM "{schema}"."{name}"'
                 assert answer(db, sql) == [(table.rows,)], path
+
+
+def test_files_beside_an_archive_are_read_again_when_they_change(tmp_path: Path) -> None:
+    table = Table("t", "table0", (column("words", "CLOB", lob_folder="words"),), rows=1)
+    database = Database(
+        "d", archival_date="2026-01-01Z", lob_folder="d_lobs",
+        schemas=(Schema("s", "schema0", tables=(table,)),),
+    )  # fmt: skip
+    path, file = tmp_path / "d.siard", tmp_path / "d_lobs" / "words" / "1.txt"
+    with zipfile.ZipFile(path, "w") as package:
+        row = '<table><row><c1 file="1.txt"/></row></table>'
+        package.writestr("content/schema0/table0/table0.xml", row)
+        package.writestr("header/metadata.xml", format_metadata(database))
+    file.parent.mkdir(parents=True)
+    for text in ("Linde", "Ulme", None, "Eiche"):
+        if text is None:
+            file.unlink()
+        else:
+            file.write_text(text, encoding="utf-8")
+        with open_archives({"d": path}) as db:
+            ((found,),) = answer(db, "SELECT words FROM t")
+            assert found == text if text else "cannot be read" in found

@@ -162,7 +162,7 @@ class OpenArchive:
     def _prepare(self) -> None:
         try:
             self.digest = digest_of(self.path)
-            index = index_path(self.digest, self.roots)
+            index = index_path(self.digest, self.roots, self.source.lobs.outside())
             if not index.exists():
                 self.progress.state = "building"
                 if self._helped("index", self._told):
