@@ -35,6 +35,7 @@ lint: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/installed-dev
+	@$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
 
 docs: $(VENV)/installed-dev
@@ -58,6 +59,7 @@ $(BIN)/python:
 
 $(VENV)/installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml | $(BIN)/python

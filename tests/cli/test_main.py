@@ -13,10 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 from commandline import Run
 
-from muniment.cli.main import cli
+from muniment.cli.main import COMMANDS, cli
 from muniment.errors import DatabaseError, NotFound, SiardError, Unfit, UsageError
-
-COMMANDS = sorted(cli.commands)
 
 
 def failing_with(error: BaseException) -> Result:
@@ -58,7 +56,9 @@ DOCUMENTS = {"browse", "registry export", "registry template", "store cdxj"}
 def leaves() -> dict[str, click.Command]:
     """Every command by its words, those of groups included."""
     found: dict[str, click.Command] = {}
-    for name, command in cli.commands.items():
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
         if isinstance(command, click.Group):
             found |= {f"{name} {inner}": each for inner, each in command.commands.items()}
         else:

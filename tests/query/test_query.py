@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import zipfile
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,6 +22,7 @@ from muniment.query import Archives, Limits, open_archives
 from muniment.query.cache import cache_folder, digest_of, index_path
 from muniment.query.media import recognise
 from muniment.query.names import unique_names
+from muniment.siard.metadata import format_metadata
 from muniment.sql.model import Database, Schema, Table, View
 
 
@@ -181,6 +184,14 @@ def test_a_value_outside_its_type_is_kept_as_text(tmp_path: Path) -> None:
         "SELECT * FROM \"duckdb_databases\" ()",
         "SELECT current_setting('temp_directory')",
         "SELECT * FROM query('SELECT * FROM duckdb_' || 'databases()')",
+        "SELECT * FROM query/*/**/*/('SELECT 1')",
+        "SELECT '--', x FROM (SELECT * FROM duckdb_settings -- no brackets\n) AS t(x)",
+        "SELECT * FROM pg_catalog.pg_settings",
+        "SELECT * FROM duckdb_databases",
+        "EXPLAIN ANALYZE SELECT * FROM duckdb_secrets()",
+        "SUMMARIZE SELECT * FROM pragma_database_list",
+        "SELECT content FROM read_text('/etc/passwd')",
+        "SELECT repeat('x', 10000000000)",
         "ATTACH '/tmp/other.db'",
         "COPY (SELECT 1) TO '/tmp/out.csv'",
         "EXPORT DATABASE '/tmp/out'",
@@ -211,6 +222,25 @@ def test_nothing_but_a_query_over_archives_is_answered(archive: Path, sql: str) 
             answer(db, sql)
         assert "\n" not in str(raised.value)
         assert answer(db, "SELECT count(*) FROM item") == [(4,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "sentence"),
+    [
+        ("SELECT * FROM itm", r"there is no table itm; there are main\.item, .*"),
+        ("SELECT * FROM other.item", r"there is no table other\.item; there are main\.item, .*"),
+        ("SELECT nam FROM item", r"there is no column nam here; item has name, .*"),
+        ("SELECT i.nam FROM item i", r"there is no column nam here; item has name, .*"),
+        ("SELECT x.name FROM item", r"the query has no table x in its FROM; there are .*"),
+        ("SELECT * FROM '/etc/passwd'", r"there is no table /etc/passwd; there are .*"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_ones(
+    archive: Path, sql: str, sentence: str
+) -> None:
+    with open_archives({"shop": archive}) as db, pytest.raises(QueryError) as raised:
+        answer(db, sql)
+    assert re.fullmatch(sentence, str(raised.value))
 
 
 def test_a_query_that_runs_forever_is_stopped(archive: Path) -> None:
@@ -308,3 +338,25 @@ def test_archives_of_other_makers_can_be_queried(samples: Path) -> None:
                 schema, name = (part.replace('"', '""') for part in (table.schema, table.name))
                 sql = f'SELECT count(*) FROM "{schema}"."{name}"'
                 assert answer(db, sql) == [(table.rows,)], path
+
+
+def test_files_beside_an_archive_are_read_again_when_they_change(tmp_path: Path) -> None:
+    table = Table("t", "table0", (column("words", "CLOB", lob_folder="words"),), rows=1)
+    database = Database(
+        "d", archival_date="2026-01-01Z", lob_folder="d_lobs",
+        schemas=(Schema("s", "schema0", tables=(table,)),),
+    )  # fmt: skip
+    path, file = tmp_path / "d.siard", tmp_path / "d_lobs" / "words" / "1.txt"
+    with zipfile.ZipFile(path, "w") as package:
+        row = '<table><row><c1 file="1.txt"/></row></table>'
+        package.writestr("content/schema0/table0/table0.xml", row)
+        package.writestr("header/metadata.xml", format_metadata(database))
+    file.parent.mkdir(parents=True)
+    for text in ("Linde", "Ulme", None, "Eiche"):
+        if text is None:
+            file.unlink()
+        else:
+            file.write_text(text, encoding="utf-8")
+        with open_archives({"d": path}) as db:
+            ((found,),) = answer(db, "SELECT words FROM t")
+            assert found == text if text else "cannot be read" in found

@@ -14,34 +14,18 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
 from muniment import __version__
-from muniment.cli.archive import archive
-from muniment.cli.browse import browse
-from muniment.cli.compare import compare
-from muniment.cli.convert import convert
-from muniment.cli.demo import demo
-from muniment.cli.describe import describe
-from muniment.cli.export import export
 from muniment.cli.options import examples
-from muniment.cli.pdi import pdi
-from muniment.cli.query import query
-from muniment.cli.registry import registry
-from muniment.cli.restore import restore
-from muniment.cli.serve import serve
-from muniment.cli.show import show
-from muniment.cli.store import store
 from muniment.cli.terminal import hide_passwords, safe
-from muniment.cli.token import token
-from muniment.cli.urn import urn
-from muniment.cli.validate import validate
 from muniment.errors import MunimentError, UsageError
 
-__all__ = ["cli", "main"]
+__all__ = ["COMMANDS", "cli", "main"]
 
 _WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 2, 3, 130, 143
 
@@ -50,8 +34,24 @@ class _Terminated(BaseException):
     """SIGTERM arrived; like KeyboardInterrupt, nothing but the outermost caller catches it."""
 
 
+# Each stands in the module of its name, which is loaded when the command is run.
+COMMANDS = (
+    "archive", "browse", "compare", "convert", "demo", "describe", "export", "pdi", "query",
+    "registry", "restore", "serve", "show", "store", "token", "urn", "validate",
+)  # fmt: skip
+
+
 class _Group(click.Group):
     """A group of commands whose errors all end here, however it was started."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = getattr(import_module(f"muniment.cli.{cmd_name}"), cmd_name)
+        return found
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Callable[..., Any] = super().main
@@ -81,13 +81,6 @@ def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(_WRONG_USAGE)
-
-
-for _command in (
-    demo, archive, show, validate, browse, query, export, describe, compare, restore, convert,
-    store, serve, token, pdi, urn, registry,
-):  # fmt: skip
-    cli.add_command(_command)
 
 
 def main() -> None:

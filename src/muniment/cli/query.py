@@ -226,7 +226,7 @@ class _Cut:
 def _print_json(result: Result, batches: _Cut, stream: BinaryIO) -> None:
     import json
 
-    from muniment.query.formats import json_value
+    from muniment.query.values import json_value
 
     columns = [{"name": f.name, "type": str(f.type)} for f in result.schema]
     stream.write(f'{{"columns": {json.dumps(columns)}, "rows": ['.encode())
@@ -270,7 +270,7 @@ def _cell(value: Any) -> Text:
 
 
 def _shown(value: Any) -> str:
-    from muniment.query.formats import json_value
+    from muniment.query.values import json_value
 
     if value is None:
         return "NULL"

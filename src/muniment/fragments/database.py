@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from muniment.identifiers.database_parts import Place, parse_place
 from muniment.identifiers.fragments import Fragment
 from muniment.siard import open_siard
 from muniment.siard.source import SiardSource
-from muniment.sql.batch import CELL, NULL, OPEN, REF, Batch, cell_value, parts_of, rows_of
+from muniment.sql.batch import NULL, OPEN, REF, cell_value, parts_of
 from muniment.sql.model import Array, Leaf, Schema, Shape, Struct, Table, View, shape_of
 from muniment.sql.types import Kind
 
@@ -113,32 +112,13 @@ class _Part:
 
     # Rows
 
-    def rows(self) -> Iterator[tuple[int, Batch]]:
-        """Yield batches of rows with the number of the first, from 1."""
-        number = 1
-        for part in self.source.parts(self.schema, self.table):
-            for batch in self.source.batches(self.schema, self.table, part):
-                yield number, batch
-                number += batch.rows
-
     def between(self, first: int, last: int | None) -> Iterator[list[Any]]:
         """Yield the values of the rows of a closed range."""
-        shapes = self.shapes()
-        seen = 0
-        for number, batch in self.rows():
-            count = batch.rows
-            seen = number + count - 1
-            if seen < first:
-                continue
-            lines = rows_of(batch)
-            end = count if last is None else last - number + 1
-            for line in islice(lines, max(0, first - number), max(0, end)):
-                cells = zip(line.split(CELL), shapes, strict=True)
-                yield [self.value(cell, shape) for cell, shape in cells]
-            if last is not None and seen >= last:
-                return
+        shapes, seen = self.shapes(), 0
+        for seen, cells in self.source.rows(self.schema, self.table, first, last):  # noqa: B007
+            yield [self.value(cell, shape) for cell, shape in zip(cells, shapes, strict=True)]
         if last is not None and seen < last:
-            raise out_of_range(f"there is no row {last}: {self.table.name} has {seen}")
+            raise out_of_range(f"there is no row {last} in {self.table.name}")
 
     def value(self, cell: bytes, shape: Shape) -> Any:
         """Return a cell as text, None or a list."""
@@ -192,10 +172,8 @@ class _Part:
         column = (self.place.column or 1) - 1
         _pick(self.table.columns, column, "column")
         wanted = self.place.row or 1
-        for number, batch in self.rows():
-            if number <= wanted < number + batch.rows:
-                line = rows_of(batch)[wanted - number]
-                return self._inner(line.split(CELL)[column], self.shapes()[column])
+        for _, cells in self.source.rows(self.schema, self.table, wanted, wanted):
+            return self._inner(cells[column], self.shapes()[column])
         raise out_of_range(f"there is no row {wanted} in {self.table.name}")
 
     def _inner(self, cell: bytes, shape: Shape) -> tuple[bytes, Shape]:

@@ -34,12 +34,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "muniment"
 
 
-def index_path(digest: str, roots: Sequence[Root] = ()) -> Path:
+def index_path(digest: str, roots: Sequence[Root] = (), outside: str = "") -> Path:
     """Return where the index of the archive with this digest lies, if it was built.
 
-    With other folders for its large objects it may hold more of them, so it is another one.
+    With other folders for its large objects, or with other files in them (``outside`` says what
+    they are now), it may hold something else, so it is another one.
     """
-    also = "".join(f"{root.uri}\0{root.path.resolve()}\0" for root in roots)
+    also = "".join(f"{root.uri}\0{root.path.resolve()}\0" for root in roots) + outside
     more = f"-{hashlib.sha256(also.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
     return cache_folder() / "index" / f"{digest}{more if also else ''}-{FORMAT}.duckdb"
 

@@ -18,6 +18,7 @@ from muniment.databases.duckdb.connection import Connection
 from muniment.databases.duckdb.types import quote
 from muniment.errors import NotFound, QueryError
 from muniment.query.index import About
+from muniment.query.names import index_catalog
 from muniment.siard import SiardSource
 from muniment.siard.lobs.folders import Root
 
@@ -63,7 +64,7 @@ class Contents:
         """Open an object by its key."""
         name, table, column, row = self._parsed(key)
         place = self._archives[name][1].tables[table].place
-        home = f"{quote(f'{name} (index)')}.{place}"
+        home = f"{quote(index_catalog(name))}.{place}"
         found = connection.execute(
             f"SELECT c{column}, c{column}_ref FROM {home} WHERE rowid = ?", [row - 1]
         ).fetchone()

@@ -21,19 +21,14 @@ from muniment.databases.duckdb.types import quote
 from muniment.errors import MunimentError, UsageError
 from muniment.query.formats import write_csv, write_json_lines, write_parquet
 from muniment.query.index import IndexTable, Watch
+from muniment.query.media import EXTENSIONS
+from muniment.query.names import index_catalog, unique_names
 from muniment.query.objects import TEXT_LIMIT
-from muniment.query.session import Archives, Limits, index_catalog, open_archives
+from muniment.query.session import Archives, Limits, open_archives
 
-__all__ = ["EXTENSIONS", "FORMATS", "Exported", "export_tables", "file_names", "new_folder"]
+__all__ = ["FORMATS", "Exported", "export_tables", "file_names", "new_folder"]
 
 FORMATS = ("csv", "jsonl", "parquet")
-EXTENSIONS = {
-    "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp",
-    "image/bmp": "bmp", "image/svg+xml": "svg", "image/tiff": "tif", "application/pdf": "pdf",
-    "text/plain": "txt", "text/html": "html", "application/xml": "xml", "application/zip": "zip",
-    "audio/ogg": "ogg", "audio/flac": "flac", "audio/mpeg": "mp3", "audio/wav": "wav",
-    "audio/mp4": "m4a", "video/webm": "webm", "video/mp4": "mp4", "application/rtf": "rtf",
-}  # fmt: skip
 _NAME = "archive"
 
 
@@ -91,8 +86,6 @@ def file_names(names: list[tuple[str, str]]) -> list[str]:
     >>> file_names([("main", "guided walk"), ("main", "Tree"), ("main", "tree"), ("..", "a/b")])
     ['main.guided_walk', 'main.Tree', 'main.tree_2', 'x_.a_b']
     """
-    from muniment.query.names import unique_names
-
     plain = []
     for schema, table in names:
         parts = (re.sub(r"[^\w-]", "_", part)[:60] or "x" for part in (schema, table))

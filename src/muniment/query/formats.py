@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from typing import Any, BinaryIO
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-__all__ = ["guarded", "json_value", "plain_batch", "write_csv", "write_json_lines", "write_parquet"]
+from muniment.query.names import unique_names
+from muniment.query.values import json_value
+
+__all__ = ["guarded", "plain_batch", "write_csv", "write_json_lines", "write_parquet"]
 
 # What spreadsheets take for a formula at the start of a cell.
 _FORMULA = r"^[=+\-@\t\r]"
-_EXACT_FLOAT = 1 << 53
 
 
 def write_csv(
@@ -41,10 +39,10 @@ def write_csv(
 
 
 def write_json_lines(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
-    """Write one JSON object per row and line."""
+    """Write one JSON object per row and line; columns of the same name get a number."""
     rows = 0
     for batch in batches:
-        names = batch.schema.names
+        names = unique_names(batch.schema.names)
         columns = [column.to_pylist() for column in batch.columns]
         lines = (
             json.dumps(dict(zip(names, map(json_value, row), strict=True)), ensure_ascii=False)
@@ -58,8 +56,6 @@ def write_json_lines(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
     """Write a Parquet file; columns of the same name get a number."""
-    from muniment.query.names import unique_names
-
     names = unique_names(schema.names)
     fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
     rows = 0
@@ -108,34 +104,6 @@ def guarded(text: str) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def json_value(value: Any) -> Any:
-    """Return a value as JSON has it: what JSON cannot hold exactly becomes text.
-
-    >>> json_value({"n": Decimal("1.10"), "day": date(1887, 4, 1), "x": b"\\x01"})
-    {'n': '1.10', 'day': '1887-04-01', 'x': '01'}
-    """
-    match value:
-        case None | bool() | str():
-            return value
-        case int():
-            return value if abs(value) <= _EXACT_FLOAT else str(value)
-        case float():
-            return value if math.isfinite(value) else str(value)
-        case Decimal():
-            return format(value, "f")
-        case datetime() | date() | time():
-            return value.isoformat()
-        case timedelta() | UUID():
-            return str(value)
-        case bytes():
-            return value.hex().upper()
-        case dict():
-            return {str(name): json_value(part) for name, part in value.items()}
-        case list() | tuple():
-            return [json_value(part) for part in value]
-    return str(value)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

@@ -99,7 +99,8 @@ def quiet(_table: str, _rows: int, _total: int) -> None:
 def build(path: Path, progress: Watch = quiet, jobs: int = 0, roots: Sequence[Root] = ()) -> Path:
     """Return the index of an archive, built now unless it is there."""
     digest = digest_of(path)
-    index = index_path(digest, roots)
+    with open_siard(path, roots) as source:
+        index = index_path(digest, roots, source.lobs.outside())
     if index.exists():
         return index
     with locked(index):

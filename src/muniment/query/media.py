@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["HEAD_BYTES", "recognise"]
+__all__ = ["EXTENSIONS", "HEAD_BYTES", "recognise"]
 
 HEAD_BYTES = 1 << 10
+EXTENSIONS = {
+    "image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp",
+    "image/bmp": "bmp", "image/svg+xml": "svg", "image/tiff": "tif", "application/pdf": "pdf",
+    "text/plain": "txt", "text/html": "html", "application/xml": "xml", "application/zip": "zip",
+    "audio/ogg": "ogg", "audio/flac": "flac", "audio/mpeg": "mp3", "audio/wav": "wav",
+    "audio/mp4": "m4a", "video/webm": "webm", "video/mp4": "mp4", "application/rtf": "rtf",
+}  # fmt: skip
 
 # What a file starts with, and its media type. The first that fits counts.
 _STARTS: tuple[tuple[bytes, str], ...] = (

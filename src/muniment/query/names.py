@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["LONGEST", "unique_names"]
+__all__ = ["LONGEST", "index_catalog", "unique_names"]
 
 LONGEST = 200  # characters
 
@@ -31,3 +31,8 @@ def unique_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
         used.add(candidate.casefold())
         unique.append(candidate)
     return unique
+
+
+def index_catalog(name: str) -> str:
+    """The catalog that an archive's index is attached as."""
+    return f"{name} (index)"

@@ -6,9 +6,8 @@ files, network, extensions and settings are locked away for good, before any SQL
 
 from __future__ import annotations
 
-import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,24 +19,18 @@ import pyarrow as pa
 from muniment.databases.duckdb.connection import Connection, first_line
 from muniment.databases.duckdb.types import quote, quote_text
 from muniment.errors import QueryError, QueryTimeout, UsageError
+from muniment.query.advice import advised, explained
 from muniment.query.cache import cache_folder, private_folder
 from muniment.query.content import Contents
 from muniment.query.index import About, IndexColumn, IndexTable, Watch, build, quiet, read_about
-from muniment.query.names import unique_names
+from muniment.query.names import index_catalog, unique_names
 from muniment.query.objects import TEXT_LIMIT
+from muniment.query.permitted import forbidden_name, refuse_others
 from muniment.siard.lobs.folders import Root
 
 __all__ = ["Archives", "Limits", "Result", "attach", "open_archives"]
 
 _OWN = ("memory", "system", "temp")  # catalogs that DuckDB has anyway
-_READS = {duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN}
-# What tells about the machine instead of the archives, or runs SQL out of texts.
-_FORBIDDEN = re.compile(
-    r"\b(?:duckdb_(?:databases|settings|secrets|logs?|extensions|temporary_files|memory"
-    r"|approx_database_count|external_file_cache)|pragma_\w+|current_setting|query|query_table"
-    r"|which_secret|write_log|getvariable|test_\w+|repeat_row)\"?\s*\(",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +181,13 @@ class Archives:
 
         One at a time: the next query ends the one before.
         """
-        self._refuse_others(sql)
+        refuse_others(self._connection, sql)
         self._end_query()
-        clock = _Clock(self._connection, self._limits.seconds)
+        clock = _Clock(
+            self._connection,
+            self._limits.seconds,
+            lambda error: advised(error, sql, self.about, self.notes),
+        )
         with clock.errors():
             relation = clock.cursor.sql(sql, params=list(parameters))
             self._reader = reader = relation.to_arrow_reader(10_000)
@@ -219,20 +216,6 @@ class Archives:
             self._reader.close()
             self._reader = None
 
-    def _refuse_others(self, sql: str) -> None:
-        """Let nothing through but one query."""
-        try:
-            statements = duckdb.extract_statements(sql)
-        except duckdb.Error as error:
-            raise QueryError(explained(error)) from error
-        if len(statements) != 1:
-            raise QueryError("write one query at a time; there are " + str(len(statements)))
-        if statements[0].type not in _READS:
-            raise QueryError("an archive is never changed: only queries (SELECT) can be run here")
-        if found := _FORBIDDEN.search(sql):
-            function = found[0].rstrip("( \t\n").rstrip('"')
-            raise QueryError(f"{function} cannot be used here: it tells about more than archives")
-
     def _make_views(self, catalog: str, about: About) -> None:
         """Make the views that can be made; views of views need several rounds."""
         waiting = [view for view in about.views if view.sql]
@@ -257,8 +240,8 @@ class Archives:
             self.notes.append(f"the view {view.schema}.{view.name} cannot be queried: {reason}")
 
     def _refusal(self, place: str, names: str, sql: str) -> str:
-        if found := _FORBIDDEN.search(sql):
-            return f"it uses {found[0].rstrip('( ')}"
+        if name := forbidden_name(self._connection, sql):
+            return f"it uses {name}"
         reason = ""
         for head in dict.fromkeys((names, "")):
             try:
@@ -275,11 +258,6 @@ class Archives:
             for schema in about.schemas
         )
         return ",".join(names) or "memory"
-
-
-def index_catalog(name: str) -> str:
-    """The catalog that an archive's index is attached as."""
-    return f"{name} (index)"
 
 
 def _view_sql(catalog: str, table: IndexTable, number: int, whole: bool) -> str:
@@ -305,16 +283,17 @@ def _column_sql(catalog: str, number: int, position: int, column: IndexColumn, w
     return f"CASE WHEN {there} THEN {fields} END"
 
 
-def explained(error: Exception) -> str:
-    """What DuckDB says, without the name of its class and without its picture of the statement."""
-    return re.sub(r"^\w+(?: \w+)? Error: ", "", first_line(error))
-
-
 class _Clock:
     """A cursor that is stopped when its time is over."""
 
-    def __init__(self, cursor: Connection, seconds: float | None) -> None:
+    def __init__(
+        self,
+        cursor: Connection,
+        seconds: float | None,
+        explain: Callable[[Exception], str] = explained,
+    ) -> None:
         self.cursor, self._seconds, self._over = cursor, seconds, False
+        self._explain = explain
         self._timer: threading.Timer | None = None
 
     def _stop(self) -> None:
@@ -337,7 +316,7 @@ class _Clock:
                 raise QueryError(
                     "the query needs more memory than it may have; ask for fewer rows or columns"
                 ) from error
-            raise QueryError(explained(error)) from error
+            raise QueryError(self._explain(error)) from error
         finally:
             if self._timer is not None:
                 self._timer.cancel()

@@ -1,12 +1,13 @@
 """SIARD: archives of relational databases, written as 2.2 and read in all versions."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from muniment.siard.journal import open_journal
+from muniment.lazily import on_demand
 from muniment.siard.source import SiardSource, open_siard
-from muniment.siard.target import LobOptions, SiardTarget, create_siard
 
 if TYPE_CHECKING:
+    from muniment.siard.journal import open_journal
+    from muniment.siard.target import LobOptions, SiardTarget, create_siard
     from muniment.siard.validation import Validation, validate
 
 __all__ = [
@@ -14,11 +15,11 @@ __all__ = [
     "open_siard", "validate",
 ]  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    """Load the validator when somebody asks for it: most do not, and it is heavy."""
-    if name in ("Validation", "validate"):
-        from muniment.siard import validation
-
-        return getattr(validation, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Who reads an archive needs neither what writes nor what judges it.
+__getattr__ = on_demand(
+    __name__,
+    {
+        "LobOptions": "target", "SiardTarget": "target", "create_siard": "target",
+        "Validation": "validation", "open_journal": "journal", "validate": "validation",
+    },
+)  # fmt: skip

@@ -22,7 +22,7 @@ from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
-__all__ = ["RowReader", "Run", "runs", "without_head", "without_table_head"]
+__all__ = ["RowReader", "Run", "rows_in", "runs", "without_head", "without_table_head"]
 
 _EMPTY = b"\xf7"  # stands between the tags of an empty cell until NULL has been told from it
 _HEAD = re.compile(
@@ -57,7 +57,15 @@ class Run:
     whole: bool = False
 
 
-def runs(chunks: Iterable[bytes], where: str) -> Iterator[Run]:
+def rows_in(run: Run) -> int:
+    """Return how many rows a run has, or 0 where only a parser can tell."""
+    if run.whole or _may_hide_tags(run.xml):
+        return 0
+    count = run.xml.count(b"</row>")
+    return count if run.xml.count(b"<row") == count else 0  # none is <row/> or ends in </row >
+
+
+def runs(chunks: Iterable[bytes], where: str, size: int = RUN_SIZE) -> Iterator[Run]:
     """Cut a table file into runs of whole rows of a few megabytes.
 
     A file that cannot be cut by looking for ``</row>`` (see RowReader) comes in pieces marked
@@ -73,7 +81,7 @@ def runs(chunks: Iterable[bytes], where: str) -> Iterator[Run]:
     if not head or _OTHER_ENCODING.search(start, 0, head.end()):
         yield from _uncut(start, stream)
         return
-    yield from _cut(start, head.end(), stream, where)
+    yield from _cut(start, head.end(), stream, where, size)
 
 
 def without_head(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -107,9 +115,11 @@ def _uncut(start: bytes, stream: Iterator[bytes]) -> Iterator[Run]:
         offset += len(chunk)
 
 
-def _cut(start: bytes, begin: int, stream: Iterator[bytes], where: str) -> Iterator[Run]:
+def _cut(
+    start: bytes, begin: int, stream: Iterator[bytes], where: str, usual: int
+) -> Iterator[Run]:
     held, size, offset = [start[begin:]], len(start) - begin, begin
-    wanted = RUN_SIZE
+    wanted = usual
     for chunk in stream:
         held.append(chunk)
         size += len(chunk)
@@ -119,7 +129,7 @@ def _cut(start: bytes, begin: int, stream: Iterator[bytes], where: str) -> Itera
         end = rest.rfind(b"</row>") + 6
         if end > 5 and not _may_hide_tags(rest):
             yield Run(rest[:end], offset)
-            rest, offset, wanted = rest[end:], offset + end, RUN_SIZE
+            rest, offset, wanted = rest[end:], offset + end, usual
         else:
             wanted = 2 * size
             if size > _ROW_LIMIT:

@@ -16,15 +16,23 @@ from muniment.siard.blocks import Blocks, Sum, find_blocks, inflate, inflated_si
 from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.resolving import Resolver
 from muniment.siard.metadata import parse_metadata
-from muniment.siard.parse import RowReader, Run, runs, without_head, without_table_head
+from muniment.siard.parse import (
+    RowReader,
+    Run,
+    rows_in,
+    runs,
+    without_head,
+    without_table_head,
+)
 from muniment.siard.rooted import RootedZip, find_root
 from muniment.siard.zip import ZipReader
-from muniment.sql.batch import Batch
+from muniment.sql.batch import CELL, Batch, rows_of
 from muniment.sql.model import Database, Schema, Table, shape_of
 
 __all__ = ["SiardSource", "open_siard"]
 
 _WORTH_CUTTING = 1 << 20  # compressed bytes
+_A_LOOK = 1 << 18  # bytes of XML at once, where somebody waits for a few rows
 
 
 @contextmanager
@@ -139,6 +147,30 @@ class SiardSource:
         reader = self._new_reader(schema, table)
         for run in runs(self._zip.chunks(name), f"{self.path}: {name}"):
             yield from reader(run)
+        reader.close()
+
+    def rows(
+        self, schema: Schema, table: Table, first: int = 1, last: int | None = None
+    ) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield rows with their numbers, from 1, as cells; those before ``first`` are passed over.
+
+        Any number of threads may read like this, and each reads no more than it is asked for.
+        """
+        name, number = self._file(schema, table), 1
+        reader = self._new_reader(schema, table)
+        for run in runs(self._zip.chunks(name), f"{self.path}: {name}", _A_LOOK):
+            if number < first and (count := rows_in(run)) and number + count <= first:
+                number += count
+                continue
+            for batch in reader(run):
+                end = None if last is None else max(0, last - number + 1)
+                if number + batch.rows > first:
+                    chosen = rows_of(batch)[max(0, first - number) : end]
+                    for at, row in enumerate(chosen, max(first, number)):
+                        yield at, row.split(CELL)
+                number += batch.rows
+                if last is not None and number > last:
+                    return
         reader.close()
 
     def receipt(self) -> _Receipt | None:

@@ -164,7 +164,7 @@ def _error(request: Request, status: int, title: str, sentence: str) -> Response
 async def _refused(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     title = "error_not_found" if status == 404 else "error_bad_request"
-    return _error(request, status, title, text_of("error_what_next"))
+    return _error(request, status, title, text_of("error_no_page" if status == 404 else title))
 
 
 async def _failed(request: Request, _error_: Exception) -> Response:

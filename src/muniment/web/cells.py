@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from muniment.errors import MunimentError
-from muniment.query.formats import json_value
+from muniment.query.values import json_value
 from muniment.siard.lobs.location import parse_location
 from muniment.sql.batch import NULL, OPEN, REF, cell_value, parts_of
 from muniment.sql.model import Array, Leaf, Shape, Struct
@@ -85,7 +85,22 @@ def archived_cell(cell: bytes, shape: Shape, href: str) -> Cell:
         text = json.dumps(plain, ensure_ascii=False)
         return _cut(Cell("nested", text, value=plain), _LONGEST)
     text = cell.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace").decode()
-    return _cut(Cell(_kind(shape), text, value=text), _LONGEST)
+    return _cut(Cell(_kind(shape), text, value=_typed(text, shape)), _LONGEST)
+
+
+def _typed(text: str, shape: Shape) -> Any:
+    """The value for programs, of the same type as the index will give it."""
+    try:
+        match shape.type.kind if isinstance(shape, Leaf) else None:
+            case Kind.INTEGER:
+                return json_value(int(text))
+            case Kind.FLOAT:
+                return json_value(float(text))
+            case Kind.BOOLEAN if text in ("true", "false"):
+                return text == "true"
+    except ValueError:  # what the archive holds is not what it says; the text stays
+        pass
+    return text
 
 
 def _plain(cell: bytes, shape: Shape) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from starlette.requests import Request
@@ -22,7 +21,7 @@ from muniment.web.archive_pages import find_table, frame, open_archive
 from muniment.web.page import Page, text_of
 from muniment.web.references import reference_of
 from muniment.web.site import OpenArchive
-from muniment.web.table_page import column_keys, indexed_rows, place_of, select_sql
+from muniment.web.table_page import column_keys, read_rows
 from muniment.web.urls import Urls
 
 __all__ = ["Part", "cite_page", "parts_of", "runs_of"]
@@ -161,24 +160,16 @@ def _chosen(request: Request, table: Table) -> tuple[list[Run], list[Run]]:
 def _check(
     archive: OpenArchive, schema: Schema, table: Table, rows: list[Run], columns: list[Run]
 ) -> dict[str, Any]:
-    """Look the chosen cells up, so that whoever cites them sees what is cited."""
+    """Read the chosen cells from the archive anew, so that whoever cites them sees what is cited.
+
+    The index is not asked: what stands here is what any reader of the archive will find.
+    """
     shown = [k - 1 for a, b in columns for k in range(a, b + 1)] or list(range(len(table.columns)))
-    facts: dict[str, Any] = {
+    chosen = rows or [(1, table.rows)] if table.rows else []
+    read = read_rows(archive, schema, table, chosen, shown, _SHOWN)
+    return {
         "columns": [table.columns[k].name for k in shown],
-        "rows": [],
-        "more": max(0, sum(b - a + 1 for a, b in rows) - _SHOWN),
+        "rows": read,
+        "more": max(0, sum(b - a + 1 for a, b in chosen) - len(read)),
         "file_is_named": bool(archive.pdi),
     }
-    about = archive.about
-    chosen = (number for a, b in rows or [(1, min(table.rows, 5))] for number in range(a, b + 1))
-    wanted = list(islice(chosen, _SHOWN))
-    if about is None or not wanted:
-        return facts
-    index = about.tables[archive.table_number(schema, table)]
-    places = ", ".join(str(number - 1) for number in wanted)
-    sql = (
-        f"SELECT rowid, {select_sql(index, shown)} FROM {place_of(archive, index)}"
-        f" WHERE rowid IN ({places}) ORDER BY rowid"
-    )
-    facts["rows"] = indexed_rows(archive, schema, table, index, shown, sql, [], 80)
-    return facts

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.databases.duckdb.types import quote
 from muniment.errors import QueryError, UsageError
-from muniment.query.formats import json_value, write_csv, write_json_lines, write_parquet
-from muniment.query.session import Limits
+from muniment.query.values import json_value
 from muniment.web.archive_pages import frame, need_index, open_archive
 from muniment.web.cells import Cell, object_cell, value_cell
 from muniment.web.page import Page, text_of, wants_json
 from muniment.web.site import OpenArchive
 from muniment.web.urls import Urls
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["console_page", "download_result"]
 
@@ -61,6 +62,8 @@ def console_page(request: Request) -> Page:
 
 def download_result(request: Request) -> Response:
     """The answer to a query as a file."""
+    from muniment.query.formats import write_csv, write_json_lines, write_parquet
+
     archive = open_archive(request)
     sql = request.query_params.get("sql", "").strip()
     form = request.query_params.get("as", "csv")
@@ -84,7 +87,8 @@ def download_result(request: Request) -> Response:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    types = pa.types
+    from pyarrow import types
+
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
@@ -109,6 +113,8 @@ def _batches(table: pa.Table) -> list[pa.RecordBatch]:
 
 
 def _ask(archive: OpenArchive, sql: str, rows: int) -> Any:
+    from muniment.query.session import Limits
+
     need_index(archive)
     if len(sql) > _LONGEST:
         raise QueryError(f"the query is longer than {_LONGEST} characters")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from starlette.datastructures import QueryParams
 
 from muniment.errors import UsageError
-from muniment.query.index import IndexColumn, IndexTable
+
+if TYPE_CHECKING:
+    from muniment.query.index import IndexColumn, IndexTable
 
 __all__ = [
     "OPERATORS", "SIZES", "Filter", "TableRequest", "is_scalar", "order_sql", "parse_request",

@@ -12,8 +12,7 @@ from typing import Any, BinaryIO
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from muniment.query.export import EXTENSIONS
-from muniment.query.media import HEAD_BYTES, recognise
+from muniment.query.media import EXTENSIONS, HEAD_BYTES, recognise
 from muniment.sql.model import Leaf, Schema, Table
 from muniment.sql.types import Kind
 from muniment.web.archive_pages import find_table, frame, need_index, open_archive

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
 from muniment.errors import NotFound
-from muniment.query.index import IndexTable
 from muniment.sql.model import Array, ForeignKey, Schema, Shape, Struct, Table
 from muniment.web.archive_pages import find_table, frame, open_archive, type_text
-from muniment.web.cells import Cell, archived_cell
+from muniment.web.cells import Cell
 from muniment.web.page import Page
 from muniment.web.references import reference_of
 from muniment.web.site import OpenArchive
-from muniment.web.table_page import column_keys, indexed_rows, place_of, referenced, select_sql
+from muniment.web.table_page import (
+    column_keys,
+    indexed_rows,
+    place_of,
+    read_rows,
+    referenced,
+    select_sql,
+)
 from muniment.web.urls import Urls
+
+if TYPE_CHECKING:
+    from muniment.query.index import IndexTable
 
 __all__ = ["row_number", "row_page", "unfold"]
 
@@ -82,16 +91,11 @@ def _cells(archive: OpenArchive, schema: Schema, table: Table, number: int) -> l
             f" FROM {place_of(archive, index)} WHERE rowid = ?"
         )
         rows = indexed_rows(archive, schema, table, index, shown, sql, [number - 1], _LONGEST)
-        if rows:
-            found: list[Cell] = rows[0]["cells"]
-            return found
     else:
-        shapes, urls = archive.shapes(schema, table), Urls(archive)
-        for row in archive.first_rows(schema, table, number - 1, 1):
-            return [
-                archived_cell(row[k], shapes[k], urls.cell(schema, table, number, k + 1))
-                for k in shown
-            ]
+        rows = read_rows(archive, schema, table, [(number, number)], shown, 1, look=False)
+    if rows:
+        found: list[Cell] = rows[0]["cells"]
+        return found
     raise NotFound(f"{table.name[:80]} has no row {number}")
 
 

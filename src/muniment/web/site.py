@@ -14,13 +14,12 @@ import subprocess
 import sys
 import threading
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -29,16 +28,18 @@ from muniment.databases.duckdb.types import quote as sql_quote
 from muniment.errors import MunimentError, NotFound
 from muniment.files import Inside
 from muniment.query.cache import digest_of, index_path, locked
-from muniment.query.index import About, IndexTable
-from muniment.query.isolated import Isolated
-from muniment.query.session import Archives, Limits, attach, index_catalog
+from muniment.query.names import index_catalog
 from muniment.siard import SiardSource
 from muniment.siard.header import replace_metadata
 from muniment.siard.lobs.folders import Root
 from muniment.siard.volumes import volume_paths
-from muniment.sql.batch import CELL, rows_of
 from muniment.sql.model import Database, Schema, Shape, Table, shape_of
 from muniment.web.verdict import Verdict, verdict_path
+
+if TYPE_CHECKING:
+    from muniment.query.index import About, IndexTable
+    from muniment.query.isolated import Isolated
+    from muniment.query.session import Archives
 
 __all__ = ["OpenArchive", "Progress", "Site"]
 
@@ -129,16 +130,6 @@ class OpenArchive:
     def shapes(self, schema: Schema, table: Table) -> list[Shape]:
         return [shape_of(self.database, schema.name, column) for column in table.columns]
 
-    def first_rows(self, schema: Schema, table: Table, start: int, count: int) -> list[list[bytes]]:
-        """Read rows straight from the archive: quick at the start of a table."""
-        return list(islice(self._rows(schema, table), start, start + count))
-
-    def _rows(self, schema: Schema, table: Table) -> Iterator[list[bytes]]:
-        for part in self.source.parts(schema, table):
-            for batch in self.source.batches(schema, table, part):
-                for row in rows_of(batch):
-                    yield row.split(CELL)
-
     def open_object(self, schema: Schema, table: Table, row: int, column: int) -> BinaryIO:
         """Open the large object in a cell; row and column count from 1."""
         if self.session is None:
@@ -171,11 +162,15 @@ class OpenArchive:
     def _prepare(self) -> None:
         try:
             self.digest = digest_of(self.path)
-            index = index_path(self.digest, self.roots)
+            index = index_path(self.digest, self.roots, self.source.lobs.outside())
             if not index.exists():
                 self.progress.state = "building"
                 if self._helped("index", self._told):
                     raise NotFound(self.progress.error or "the index could not be built")
+            # Loaded now, while nobody waits: the first page does without them.
+            from muniment.query.isolated import Isolated
+            from muniment.query.session import Limits, attach
+
             archives, indexes = {self.name: self.path}, {self.name: index}
             session = self._stack.enter_context(
                 attach(archives, indexes, Limits(seconds=_PAGE_SECONDS), roots=self.roots)

@@ -16,9 +16,11 @@ from urllib.parse import quote
 
 from muniment.databases.duckdb.types import quote as sql_quote
 from muniment.errors import MunimentError
-from muniment.query.export import EXTENSIONS, Exported, file_names, new_folder
+from muniment.query.export import Exported, file_names, new_folder
 from muniment.query.index import IndexTable, Watch
-from muniment.query.session import Archives, Limits, index_catalog, open_archives
+from muniment.query.media import EXTENSIONS
+from muniment.query.names import index_catalog
+from muniment.query.session import Archives, Limits, open_archives
 from muniment.siard import open_siard
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.original import split_original

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
 from muniment.databases.duckdb.types import quote
-from muniment.query.index import IndexTable
-from muniment.query.session import index_catalog
+from muniment.errors import MunimentError
+from muniment.query.media import HEAD_BYTES, recognise
+from muniment.query.names import index_catalog
 from muniment.sql.model import ForeignKey, Leaf, Schema, Shape, Table
 from muniment.sql.original import split_original
 from muniment.sql.types import Kind
@@ -28,11 +29,15 @@ from muniment.web.page import Page, text_of
 from muniment.web.site import OpenArchive
 from muniment.web.urls import Urls, slug
 
-__all__ = ["indexed_rows", "place_of", "select_sql", "table_page"]
+if TYPE_CHECKING:
+    from muniment.query.index import IndexTable
+
+__all__ = ["indexed_rows", "place_of", "read_rows", "select_sql", "table_page"]
 
 _FACET_VALUES = 12
 _SUGGESTED = 8
 _FEW = 60  # different values that make a good facet
+_READ_THROUGH = 64 << 20  # bytes of an object that a page reads to its end
 
 
 def table_page(request: Request) -> Page:
@@ -109,25 +114,12 @@ class _View:
         """The start of the table, as the archive has it."""
         asked = self.asked
         waiting = text_of("index_needed") if asked.needs_index else None
-        rows = []
-        found = [] if waiting else self.archive.first_rows(
-            self.schema, self.table, asked.start, asked.size
-        )  # fmt: skip
-        for number, row in enumerate(found, asked.start + 1):
-            cells = [
-                archived_cell(
-                    row[k], self.shapes[k], self.urls.cell(self.schema, self.table, number, k + 1)
-                )
-                for k in self.shown
-            ]
-            self._link_keys(cells, self.shown)
-            url = self.urls.row(self.schema, self.table, number)
-            rows.append({"row": number, "url": url, "cells": cells})
+        chosen = [] if waiting else [(asked.start + 1, asked.start + asked.size)]
+        rows = read_rows(
+            self.archive, self.schema, self.table, chosen, self.shown, asked.size, look=False
+        )
         return {"rows": rows, "count": self.table.rows, "waiting": waiting,
                 **self._pages(self.table.rows)}  # fmt: skip
-
-    def _link_keys(self, cells: list[Cell], shown: list[int]) -> None:
-        link_keys(self.archive, self.table, cells, shown)
 
     def _pages(self, count: int) -> dict[str, Any]:
         start, size = self.asked.start, self.asked.size
@@ -282,6 +274,52 @@ def indexed_rows(
         link_keys(archive, table, cells, shown)
         rows.append({"row": number, "url": urls.row(schema, table, number), "cells": cells})
     return rows
+
+
+def read_rows(
+    archive: OpenArchive,
+    schema: Schema,
+    table: Table,
+    runs: list[tuple[int, int]],
+    shown: list[int],
+    most: int,
+    look: bool = True,
+) -> list[dict[str, Any]]:
+    """Return runs of rows as cells, read from the archive itself; with ``look`` its objects too."""
+    urls, shapes = Urls(archive), archive.shapes(schema, table)
+    found: list[dict[str, Any]] = []
+    for first, last in runs:
+        last = min(last, first + most - len(found) - 1)
+        for number, row in archive.source.rows(schema, table, first, last):
+            cells = []
+            for k in shown:
+                cell = archived_cell(row[k], shapes[k], urls.cell(schema, table, number, k + 1))
+                if look and cell.kind == "object":
+                    cell = _proven(archive, schema, table, row[k][1:], shapes[k], cell)
+                cells.append(cell)
+            link_keys(archive, table, cells, shown)
+            found.append({"row": number, "url": urls.row(schema, table, number), "cells": cells})
+        if len(found) >= most:
+            break
+    return found
+
+
+def _proven(
+    archive: OpenArchive, schema: Schema, table: Table, reference: bytes, shape: Shape, cell: Cell
+) -> Cell:
+    """Read a stored value to its end, where its length and digest are checked; say what it is."""
+    try:
+        with archive.source.open_lob(schema, table, reference) as stream:
+            head = stream.read(HEAD_BYTES)
+            while (cell.size or 0) <= _READ_THROUGH and stream.read(1 << 20):
+                pass
+    except (MunimentError, OSError) as error:
+        return Cell("text", str(error)[:400], href=cell.href)
+    if isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT:
+        shown = value_cell(head.decode("utf-8", "ignore"), 80)
+        shown.href = cell.href
+        return shown
+    return object_cell(cell.size, recognise(head), cell.href)
 
 
 def select_sql(index: IndexTable, shown: list[int], longest: int = 1000) -> str:

@@ -181,6 +181,7 @@ WORDS = {
     "error_not_found": "Not here",
     "error_bad_request": "That cannot be asked",
     "error_failed": "Something went wrong",
+    "error_no_page": "There is no page at this address; it may have been copied wrongly.",
     "error_what_next": "Go back, or start again from the list of archives.",
     "error_unknown": "The page could not be made. Nothing was changed, and nothing is lost.",
     "progress": "Progress of the index",

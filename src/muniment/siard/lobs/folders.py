@@ -240,6 +240,17 @@ class Disks:
         self._mapping.refuse_loop(steps, base, self._home)
         return self.folder(base, steps)
 
+    def places(self, base: str, steps: tuple[str, ...]) -> set[Path]:
+        """Where on disk a folder may lie: beneath its base, or where mapping.txt maps it to.
+
+        What is kept in a store with its archive never changes, and so has no places.
+        """
+        found = {Path(base or self._home, *steps)} if base or self._kept is None else set()
+        for mapped, uri in self._mapping.entries.items() if self._mapping else ():
+            if mapped[: len(steps)] == steps and (home := self.base(uri)) is not None:
+                found.add(Path(home, *mapped))
+        return found
+
     def _beside_kept(self, steps: tuple[str, ...]) -> Folder:
         assert self._kept is not None
         for at in range(1, len(steps) + 1):

@@ -18,15 +18,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
+from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
 from muniment.errors import LobError, LobMissing, SiardError
 from muniment.siard.lobs.folders import Disks, Folder, Piece, Root, ZipFolder, components
 from muniment.siard.lobs.location import Location, is_absolute, parse_location, path_of
+from muniment.siard.lobs.outside import state_of
 from muniment.siard.lobs.parts import find_parts
 from muniment.siard.lobs.verifying import Verified, proven
 from muniment.siard.zip import ZipReader
@@ -161,6 +164,21 @@ class Resolver:
         for folder in ("", f"lob{column - 1}/", f"lob{column}/"):
             _add(found, "in-table-folder", _INSIDE, f"{table}/{folder}{head}")
         yield from found
+
+    def outside(self) -> str:
+        """The state of the files outside that objects may lie in; empty if there are none."""
+        folders = {
+            self._cell(schema, table, (number,)).folders
+            for schema, table in self._database.tables()
+            for number in range(1, len(table.columns) + 1)
+        }
+        found: set[Path] = set()
+        for each in folders if self._base else folders - {()}:
+            with suppress(LobError):
+                for _, place, steps in self._list_readings(each, ""):
+                    if place != _INSIDE and steps:
+                        found |= self._disks.places("" if place == _BESIDE else place, steps)
+        return state_of(found)
 
     def is_text(self, schema: Schema, table: Table, location: Location) -> bool:
         """Whether the object is text, whose length counts characters."""
