@@ -11,7 +11,7 @@ from pathlib import Path
 
 from measure import best_of
 from muniment.identifiers import parse_many
-from muniment.names import Names, NewBinding
+from muniment.names import Names
 
 __all__ = ["Rate", "batch_mint", "look_up", "parse", "single_mints"]
 
@@ -51,6 +51,8 @@ with Names.open(Path(sys.argv[1])) as names:
     sys.stdin.readline()
     for _ in range(int(sys.argv[2])):
         names.mint("db.example.ch", format="siard")
+    print("done", flush=True)
+    sys.stdin.readline()
 """
 
 
@@ -64,51 +66,61 @@ def single_mints(work: Path, writers: int = 32) -> Rate:
     running = [
         subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(writers)
     ]
-    for process in running:
-        assert process.stdout is not None
-        process.stdout.readline()
+    _await(running, "ready")
     started = time.perf_counter()
-    for process in running:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    if any(process.wait() for process in running):
-        raise AssertionError("a writer failed")
+    _tell(running)
+    _await(running, "done")
     seconds = time.perf_counter() - started
+    _tell(running)
     for process in running:
-        for stream in (process.stdin, process.stdout):
-            assert stream is not None
-            stream.close()
+        process.communicate()
     with Names.open(folder) as names:
         if names.mint(_SERIES).first != each * writers + 1:
             raise AssertionError("a name was given twice or lost")
     return each * writers / seconds
 
 
-def look_up(work: Path, bindings: int) -> Rate:
-    """Look names up, in random order, among many that are bound."""
+def _await(running: list[subprocess.Popen[str]], word: str) -> None:
+    for process in running:
+        assert process.stdout is not None
+        if process.stdout.readline() != f"{word}\n":
+            raise AssertionError("a writer failed")
+
+
+def _tell(running: list[subprocess.Popen[str]]) -> None:
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+
+
+def look_up(work: Path, bindings: int) -> tuple[Rate, Rate]:
+    """Make the index of many bindings from their journal, and look names up in random order."""
     with _book(work / "bound") as names:
-        left = bindings
-        while left:
-            size = min(left, 100_000)
-            block = names.mint(_SERIES, size, "siard")
-            left -= size
-            new = [
-                NewBinding(pdi, hashlib.sha256(pdi.unique_id.encode()).digest(), 1, f"tape/{n}")
-                for n, pdi in enumerate(block)
-            ]
-            names.bind_many(new)
+        _bind(names, bindings)
+        started = time.process_time()
         names.current()
+        made = bindings / (time.process_time() - started)
+        first = next(names.listing(f"pdi://{_SERIES}/*/*/*/*.siard.*"))
         chance = random.Random(7)
-        count = min(_ASKED, bindings)
-        numbers = [chance.randrange(1, bindings + 1) for _ in range(count)]
-        asked = [block[0]._replace(unique_id=str(number)) for number in numbers]
+        numbers = [chance.randrange(1, bindings + 1) for _ in range(_ASKED)]
+        asked = [first._replace(unique_id=str(number)) for number in numbers]
         started = time.perf_counter()
         found = sum(binding is not None for binding in names.look_up(asked))
         seconds = time.perf_counter() - started
-        if found != count:
-            raise AssertionError(f"{count - found} names were not found")
-        return count / seconds
+        if found != _ASKED:
+            raise AssertionError(f"{_ASKED - found} names were not found")
+        return made, _ASKED / seconds
+
+
+def _bind(names: Names, count: int) -> None:
+    """Write bindings into the journal as ``bind_many`` does, without asking the index for each."""
+    day = names.mint(_SERIES, count, "siard").day
+    head = {"kind": "bind", "series": _SERIES, "day": day, "version": 1, "format": "siard"}
+    for start in range(1, count + 1, 20_000):
+        numbers = range(start, min(start + 20_000, count + 1))
+        items = [[str(n), hashlib.sha256(b"%d" % n).hexdigest(), 1, f"tape/{n}"] for n in numbers]
+        names.write([{**head, "by": "", "items": items}])
 
 
 def _book(folder: Path) -> Names:

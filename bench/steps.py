@@ -277,11 +277,13 @@ def _names(bench: Bench) -> Iterator[Result]:
     work = bench.file(bench.large, ".names")
     work.mkdir()
     bound = 4 * bench.large
+    made, looked_up = naming.look_up(work, bound)
     for step, rate, goal in (
         ("read PDIs in bulk, one core", naming.parse(), 300_000),
         ("mint PDIs in blocks of 10,000", naming.batch_mint(work), 100_000),
         ("mint PDIs one by one, 32 writers", naming.single_mints(work), 3_000),
-        (f"look up PDIs among {bound:,}", naming.look_up(work, bound), 50_000),
+        (f"make the index of {bound:,} bindings, one core", made, 100_000),
+        (f"look up PDIs among {bound:,}", looked_up, 50_000),
     ):
         yield Result(step, f"{rate:,.0f} /s", f"≥ {goal:,} /s", rate >= goal)
 

@@ -6,14 +6,18 @@ import hashlib
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from muniment.errors import IdentifierError, NameRefused, NotFound, UsageError
 from muniment.identifiers import Pdi, parse_pdi
 from muniment.names import Names, NewBinding
+from muniment.names import book as book_module
+from muniment.names import index as index_module
 from muniment.names.assertions import as_json_ld
 from muniment.names.journal import JournalError
+from muniment.names.records import apply
 
 SERIES = "db.bar.admin.ch"
 
@@ -354,6 +358,47 @@ def test_an_index_that_is_damaged_or_ahead_is_made_again(names: Names) -> None:
     (folder / "names.index").write_bytes(b"no database at all" * 100)
     with Names.open(folder) as again:
         assert again.resolve(pdi).status == "bound"
+
+
+def _secondary(names: Names) -> set[str]:
+    rows = names.current().db.execute(
+        "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE INDEX%'"
+    )
+    return {name for (name,) in rows}
+
+
+def test_an_index_that_is_far_behind_is_sorted_at_the_end(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Much is read in stretches without secondary indexes; broken off, it goes on from there."""
+    pdis = names.mint(SERIES, 40, "siard")
+    for number, pdi in enumerate(pdis):
+        names.bind(pdi, sha(str(number)), 1, "here")
+    wanted = _secondary(names)
+    assert "binding_archive" in wanted
+    names.close()
+    (names.folder / "names.index").unlink()
+    monkeypatch.setattr(index_module, "_MUCH", 1000)
+    monkeypatch.setattr(index_module, "_AT_ONCE", 2000)
+    applied = 0
+
+    def break_off(*arguments: Any) -> None:
+        nonlocal applied
+        applied += 1
+        if applied == 30:
+            raise KeyboardInterrupt
+        apply(*arguments)
+
+    monkeypatch.setattr(book_module, "apply", break_off)
+    with Names.open(names.folder) as again, pytest.raises(KeyboardInterrupt):
+        again.current()
+    monkeypatch.setattr(book_module, "apply", apply)
+    with Names.open(names.folder) as again:
+        assert 0 < again.index.mark().lines < 30
+        monkeypatch.setattr(index_module, "_MUCH", 1 << 20)  # what is left is not much
+        assert _secondary(again) == wanted
+        assert all(binding is not None for binding in again.look_up(pdis))
+        assert again.find_archive(sha("7")) == pdis[7]
 
 
 def test_a_folder_without_names_says_how_to_make_it(tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def diagnose(
     return Diagnosis(text, pdi, tuple(reader.problems.found))
 
 
+@lru_cache(maxsize=1024)
 def parse_series(text: str) -> str:
     """Return a document series in canonical form; ``pdi://SERIES/`` is read as well."""
     if fault := first_fault(text):

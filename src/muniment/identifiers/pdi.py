@@ -71,6 +71,8 @@ class Pdi(NamedTuple):
     @property
     def wildcards(self) -> tuple[str, ...]:
         """The names of the parts that are wildcards."""
+        if WILDCARD not in self[1:7]:
+            return ()
         parts = ("year", "month", "day", "unique_id", "format", "version")
         return tuple(part for part in parts if getattr(self, part) == WILDCARD)
 

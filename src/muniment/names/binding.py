@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from muniment.errors import NameRefused, NotFound, UsageError
@@ -103,6 +103,8 @@ Known = dict[tuple[int, str], tuple[bytes, str]]  # version and format: digest a
 
 def _version(there: Known, new: NewBinding, wanted: int | None, new_version: bool) -> int:
     """Return the version under which octets are bound, or raise NameRefused."""
+    if not there and wanted in (1, None):
+        return 1
     highest = max((version for version, _ in there), default=0)
     if wanted is not None:
         if wanted > highest + 1:
@@ -114,8 +116,6 @@ def _version(there: Known, new: NewBinding, wanted: int | None, new_version: boo
                 "change; a changed document is a new version"
             )
         return wanted
-    if highest == 0:
-        return 1
     latest = there.get((highest, str(new.pdi.format)))
     if new_version:
         return highest + 1
@@ -162,8 +162,9 @@ class _Minted:
                 sql = "SELECT first, last FROM block WHERE series=? AND day=?"
                 rows = self._index.db.execute(sql, (self._index.series(series), day))
                 blocks = self._blocks[series, day] = rows.fetchall()
-            if any(first <= key <= last for first, last in blocks):
-                return True
+            for first, last in blocks:
+                if first <= key <= last:
+                    return True
         sql = "SELECT 1 FROM name WHERE series=? AND day=? AND id=?"
         values = self._index.series(series), day, key
         return self._index.db.execute(sql, values).fetchone() is not None
@@ -176,17 +177,15 @@ def is_minted(index: Index, pdi: Pdi) -> bool:
 
 def _records(fresh: Iterable[NewBinding], by: str) -> Iterable[dict[str, Any]]:
     """Yield records of many bindings each, in the order of the index."""
-
-    def shared(new: NewBinding) -> tuple[str, int, int, str]:
-        pdi = new.pdi
-        assert isinstance(pdi.version, int)
-        return pdi.series, day_number(pdi), pdi.version, str(pdi.format)
-
-    for (series, day, version, token), group in groupby(sorted(fresh, key=shared), key=shared):
-        items = [[n.pdi.unique_id, n.digest.hex(), n.length, n.location] for n in group]
-        head = {"kind": "bind", "series": series, "day": day, "version": version, "format": token}
+    groups: dict[tuple[str, int, Any, Any], list[list[Any]]] = {}
+    for new in fresh:
+        series, year, month, day, unique_id, token, version, *_ = new.pdi
+        items = groups.setdefault((series, _day(year, month, day), version, token), [])
+        items.append([unique_id, new.digest.hex(), new.length, new.location])
+    for (series, number, version, token), items in sorted(groups.items(), key=itemgetter(0)):
+        head = {"series": series, "day": number, "version": version, "format": token, "by": by}
         for start in range(0, len(items), _ITEMS):
-            yield {**head, "by": by, "items": items[start : start + _ITEMS]}
+            yield {"kind": "bind", **head, "items": items[start : start + _ITEMS]}
 
 
 def day_number(pdi: Pdi) -> int:

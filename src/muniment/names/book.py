@@ -54,6 +54,7 @@ class Names:
         self._derived: dict[Callable[[Index], Any], tuple[tuple[bytes, int], Any]] = {}
         self.queue = Queue(folder / "names.queue")
         self._rules_lock = threading.Lock()
+        self.wishes: dict[tuple[str, int, str, str], minting.Wish] = {}
 
     @classmethod
     def create(

@@ -24,10 +24,13 @@ from muniment.names.values import Block
 if TYPE_CHECKING:
     from muniment.names.book import Names
 
-__all__ = ["mint", "mint_name", "settle_token"]
+__all__ = ["Wish", "mint", "mint_name", "settle_token"]
 
 _MOST = 10_000_000  # names in one block
+_WISHES = 1000  # that are remembered
 _GIVEN = struct.Struct("<IQ")  # the day and the first serial
+
+Wish = tuple[tuple[bytes, int], str, bytes]  # the rules it was allowed by, token, request
 
 
 def mint(names: Names, series: str, count: int, format: str, by: str) -> Block:
@@ -69,17 +72,34 @@ def _mint_with_others(names: Names, series: str, count: int, format: str, by: st
     state = names.journal.state()
     if state is None:
         return None
-    check_series(names, state, series, by)
-    token = _known_token(names, state, format)
-    if token is None:
+    wish = _wish(names, state, series, count, format, by)
+    if wish is None:
         return None
-    rules = f"{state.generation.hex()}.{state.epoch}"
-    request = json.dumps([rules, series, token, by, count]).encode()
+    token, request = wish
     answer = names.queue.ask(request, lambda requests: _mint_for_all(names, requests))
     if answer is None:
         return None
     day, first = _GIVEN.unpack(answer)
     return Block(series, day, first, count, token)
+
+
+def _wish(
+    names: Names, state: State, series: str, count: int, format: str, by: str
+) -> tuple[str, bytes] | None:
+    """Return token and request of an allowed wish, worked out once while the rules stay."""
+    rules, wanted = (state.generation, state.epoch), (series, count, format, by)
+    known = names.wishes.get(wanted)
+    if known is not None and known[0] == rules:
+        return known[1:]
+    check_series(names, state, series, by)
+    token = _known_token(names, state, format)
+    if token is None:
+        return None
+    if len(names.wishes) >= _WISHES:
+        names.wishes.clear()
+    request = json.dumps([f"{rules[0].hex()}.{rules[1]}", series, token, by, count]).encode()
+    names.wishes[wanted] = rules, token, request
+    return token, request
 
 
 def _mint_for_all(names: Names, requests: Sequence[bytes]) -> list[bytes | None]:

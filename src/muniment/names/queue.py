@@ -1,12 +1,14 @@
 """Many who want one thing at the same moment: one of them does it for all.
 
-Each asker writes what it wants into a slot of a shared file. One becomes the leader: it takes all
-that is there, does it at one stroke with one sync of the disk, and writes the answers beside. The
-others sleep until then, and all wake at once; nobody is handed a lock by somebody who was.
+Each asker writes what it wants into a slot of a shared file. One leads: it takes all that is there,
+does it at one stroke with one sync of the disk, and writes the answers beside. Meanwhile the first
+who comes becomes the next leader, and waits for this one to end; all others sleep until the round
+of that one is over, and wake once, with their answers.
 
-Locks on single octets of the file say who owns a slot, who leads, and how long a round lasts.
-They belong to the open file and go with it, so a process that is killed leaves nothing behind but
-perhaps a request, whose answer nobody waits for. The file is no record: deleted, it is made anew.
+Locks on single octets of the file say who owns a slot, who leads, who is next, and how long a round
+lasts. They belong to the open file and go with it, so a process that is killed leaves nothing
+behind but perhaps a request, whose answer nobody waits for. The file is no record: deleted, it is
+made anew.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ import struct
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from itertools import compress
+from operator import ne
 from pathlib import Path
-from types import TracebackType
 
 __all__ = ["Queue"]
 
@@ -35,11 +38,12 @@ _SIZE = _ANSWERS + SLOTS * _ANSWER
 _LONGEST = _SLOT - _REQUEST.size
 _ASKED = struct.Struct("<" + f"Q{_SLOT - 8}x" * SLOTS)  # the numbers of all requests
 _ANSWERED = struct.Struct("<" + f"Q{_ANSWER - 8}x" * SLOTS)
-# Octets that are locked lie behind the content: one to lead, one per slot, one per round.
-_LEADER, _OWNERS, _ROUNDS = 1 << 30, (1 << 30) + 8, 1 << 31
+# Octets that are locked lie behind the content: one per slot, one to lead, one to lead next, and
+# one per round, which its leader holds from the moment on at which it is the next.
+_OWNERS, _LEADER, _NEXT, _ROUNDS = 1 << 29, 1 << 30, (1 << 30) + 1, 1 << 31
 _TURNS = 1 << 30  # rounds until octets are used again
 _MOMENT = 0.0002  # seconds
-_FLOCK = "hhqqi4x"  # of Linux; elsewhere there is no queue
+_FLOCK = struct.Struct("hhqqi4x")  # of Linux; elsewhere there is no queue
 
 Work = Callable[[Sequence[bytes]], Sequence[bytes | None]]
 
@@ -116,14 +120,13 @@ class _Slot:
         os.pwrite(self._file, head + request, self._request_at)
         slept_in = -1
         while True:
-            with _Leading(self._file) as leads:
-                if leads:
-                    self._lead(work)
+            if _lock(self._file, _NEXT, fcntl.F_WRLCK, wait=False):
+                self._lead(work)
+            else:
+                slept_in = self._sleep(slept_in)
             done, answer = self._answer()
             if done:
                 return answer
-            if not leads:
-                slept_in = self._sleep(slept_in)
 
     def _answer(self) -> tuple[bool, bytes | None]:
         data = os.pread(self._file, _ANSWER, self._answer_at).ljust(_ANSWER, b"\0")
@@ -134,10 +137,14 @@ class _Slot:
         return True, answer if done else None
 
     def _sleep(self, before: int) -> int:
-        """Return when the round is over in which somebody else leads, with its number."""
+        """Return when the round of the next leader is over, with its number.
+
+        That one takes requests only after it made room for another to be next. It has not yet, or
+        did so a moment ago: it finds the request of this asker, who saw that there was a next.
+        """
         number = _number(self._file, 0)
         if number == before:
-            time.sleep(_MOMENT)  # there is a leader, who has not opened the next round yet
+            time.sleep(_MOMENT)  # there is a next leader, whose round has no number yet
             return before
         octet = _ROUNDS + number % _TURNS
         _lock(self._file, octet, fcntl.F_RDLCK)
@@ -145,37 +152,33 @@ class _Slot:
         return number
 
     def _lead(self, work: Work) -> None:
-        """Do the work for everybody who asks."""
-        waiting = _waiting(os.pread(self._file, _SIZE, 0).ljust(_SIZE, b"\0"))
+        """Wait for the present round to end, and do the work for everybody who asks."""
+        file = self._file
+        number = (_number(file, 0) + 1) % _NUMBERS
+        try:
+            _lock(file, _ROUNDS + number % _TURNS, fcntl.F_WRLCK)
+            os.pwrite(file, _ROUND.pack(number), 0)
+            _lock(file, _LEADER, fcntl.F_WRLCK)
+            _lock(file, _NEXT, fcntl.F_UNLCK)
+            self._serve(work)
+        finally:
+            _lock(file, _LEADER, fcntl.F_UNLCK, length=0)  # this and all behind it
+
+    def _serve(self, work: Work) -> None:
+        data = os.pread(self._file, _SIZE, 0).ljust(_SIZE, b"\0")
+        waiting = _waiting(data)
+        if not waiting:
+            return  # the leader before has done it
         answers = work([request for _, _, request in waiting])
+        # Nobody but leaders writes answers, so those between are what they were: one write for all.
+        start = _ANSWERS + waiting[0][0] * _ANSWER
+        lines = bytearray(data[start : _ANSWERS + (waiting[-1][0] + 1) * _ANSWER])
         for (number, asked, _), answer in zip(waiting, answers, strict=True):
             text = answer or b""
-            head = _REPLY.pack(asked, len(text), answer is not None, zlib.crc32(text))
-            os.pwrite(self._file, head + text, _ANSWERS + number * _ANSWER)
-
-
-class _Leading:
-    """The attempt to lead a round; while it lasts, the others sleep."""
-
-    def __init__(self, file: int) -> None:
-        self._file, self._octet = file, 0
-
-    def __enter__(self) -> bool:
-        if not _lock(self._file, _LEADER, fcntl.F_WRLCK, wait=False):
-            return False
-        number = _number(self._file, 0)
-        # Each round has its octet: those who slept through the last one may hold that a bit longer.
-        self._octet = _ROUNDS + (number + 1) % _TURNS
-        _lock(self._file, self._octet, fcntl.F_WRLCK)
-        os.pwrite(self._file, _ROUND.pack((number + 1) % _NUMBERS), 0)
-        return True
-
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
-        if self._octet:
-            _lock(self._file, _LEADER, fcntl.F_UNLCK)
-            _lock(self._file, self._octet, fcntl.F_UNLCK)
+            line = _REPLY.pack(asked, len(text), answer is not None, zlib.crc32(text)) + text
+            at = _ANSWERS + number * _ANSWER - start
+            lines[at : at + len(line)] = line
+        os.pwrite(self._file, lines, start)
 
 
 def _number(file: int, offset: int) -> int:
@@ -187,7 +190,7 @@ def _waiting(data: bytes) -> list[tuple[int, int, bytes]]:
     """Return slot, number and content of each request that has no answer yet."""
     asked, answered = _ASKED.unpack_from(data, _REQUESTS), _ANSWERED.unpack_from(data, _ANSWERS)
     found = []
-    for slot in (slot for slot in range(SLOTS) if asked[slot] != answered[slot]):
+    for slot in compress(range(SLOTS), map(ne, asked, answered)):
         at = _REQUESTS + slot * _SLOT
         number, length, checksum = _REQUEST.unpack_from(data, at)
         request = data[at + _REQUEST.size : at + _REQUEST.size + length]
@@ -196,11 +199,11 @@ def _waiting(data: bytes) -> list[tuple[int, int, bytes]]:
     return found
 
 
-def _lock(file: int, octet: int, kind: int, wait: bool = True) -> bool:
-    """Lock or unlock an octet; return whether it is so now."""
+def _lock(file: int, octet: int, kind: int, wait: bool = True, length: int = 1) -> bool:
+    """Lock or unlock an octet (or all from it on, with length 0); return whether it is so now."""
     command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
     try:
-        fcntl.fcntl(file, command, struct.pack(_FLOCK, kind, os.SEEK_SET, octet, 1, 0))
+        fcntl.fcntl(file, command, _FLOCK.pack(kind, os.SEEK_SET, octet, length, 0))
     except OSError as error:
         if not wait and error.errno in (errno.EAGAIN, errno.EACCES):
             return False
