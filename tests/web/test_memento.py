@@ -64,6 +64,8 @@ def test_a_name_without_a_version_is_a_timegate(world: dict[str, Any]) -> None:
             assert "accept-datetime" in answer.headers["vary"].lower()
             assert 'rel="original timegate"' in answer.headers["link"]
             assert 'rel="timemap"' in answer.headers["link"]
+            dates = re.findall(r'rel="([^"]* memento)"; datetime="([^"]*)"', answer.headers["link"])
+            assert {"first", "last"} <= {each for said, _ in dates for each in said.split()}
     early = format_datetime(datetime(1997, 1, 1, tzinfo=UTC), usegmt=True)
     answer = client.get(path_of(generic(world["pdis"][0])), headers={"Accept-Datetime": early})
     assert answer.headers["location"] == BASE + path_of(world["pdis"][0])
@@ -76,6 +78,9 @@ def test_a_version_is_a_memento(world: dict[str, Any]) -> None:
     date = parsedate_to_datetime(answer.headers["memento-datetime"])
     assert world["moments"][0] - timedelta(seconds=1) <= date <= world["moments"][1]
     assert f"<{BASE}{path_of(generic(world['pdis'][1]))}>" in answer.headers["link"]
+    links = {name: link["url"] for name, link in answer.links.items()}
+    assert links["first prev memento"] == BASE + path_of(world["pdis"][0])
+    assert links["next last memento"] == BASE + path_of(world["pdis"][2])
     with_date = client.get(path_of(world["pdis"][1]), headers={"Accept-Datetime": "nonsense"})
     assert with_date.status_code == 200  # a memento is what it is
     latest = client.get(path_of(generic(world["pdis"][1])))

@@ -66,6 +66,8 @@ def parse_pdi(
     >>> str(parse_pdi("URN:PDI://OMA.eop.Gov.US/1997/09/01/1.HTML.1"))
     'pdi://oma.eop.gov.us/1997/09/01/1.html.1'
     """
+    if profile is Profile.READ and (known := _parse_canonical(text)) is not None:
+        return known
     return _Reader(text, profile, schemes).read()
 
 
@@ -123,6 +125,18 @@ def _parse_lines(texts: list[str]) -> list[Pdi] | None:
         _new(Pdi, (s, y, m, d, name, token or None, int(v) if v else None, None, None))
         for s, y, m, d, name, token, v in found
     ]
+
+
+def _parse_canonical(text: str) -> Pdi | None:
+    """Read one such name, or say with None that it goes the exact way."""
+    match = _CANONICAL.fullmatch(text)
+    if match is None or len(text) > _LONGEST:
+        return None
+    series, year, month, day, name, token, version = match.groups()
+    if not _good_series(series) or not _real_date(year, month, day):
+        return None
+    number = int(version) if version else None
+    return _new(Pdi, (series, year, month, day, name, token, number, None, None))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -6,6 +6,7 @@ An SQLite file that can be deleted at any time: the tapes and ARC files say ever
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,7 +102,7 @@ class Catalogue:
     """The catalogue of one store; each process opens its own."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._place = path, str(path)
         self._db = apsw.Connection(str(path))
         self._db.set_busy_timeout(_WAIT)
         self._db.pragma("journal_mode", "wal")
@@ -118,7 +119,7 @@ class Catalogue:
     def replaced(self) -> bool:
         """Whether somebody deleted the file while it was in use."""
         try:
-            return self.path.stat().st_ino != self._inode
+            return os.stat(self._place).st_ino != self._inode  # noqa: PTH116  asked all the time
         except FileNotFoundError:
             return True
 

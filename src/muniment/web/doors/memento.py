@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.errors import NotFound
-from muniment.identifiers import Pdi, parse_pdi
+from muniment.identifiers import Pdi
 from muniment.names import Binding
 from muniment.repository import Store
 from muniment.web.doors.answers import Refusal, best, safe_text
@@ -48,24 +48,52 @@ def at_date(store: Store, pdi: Pdi, date: datetime) -> Named:
     return Named(chosen.pdi, chosen, same, named.latest)
 
 
-def redirect(named: Named, base: str) -> Response:
+def redirect(store: Store, named: Named, base: str) -> Response:
     """Send a client to the version of a date."""
     headers = {
         "Location": safe_text(pdi_url(base, str(named.pdi))),
         "Vary": _VARY,
-        "Link": ", ".join(memento_links(named.pdi, base)),
+        "Link": ", ".join(memento_links(store, named, base)),
     }
     return Response(None, 302, headers)
 
 
-def memento_links(pdi: Pdi, base: str) -> list[str]:
-    """Return the links that lead from a version to the others."""
-    gate = safe_text(pdi_url(base, str(pdi.generic)))
-    listed = safe_text(timemap_url(base, pdi.generic))
-    return [
-        f'<{gate}>; rel="original timegate"',
-        f'<{listed}>; rel="timemap"; type="application/link-format"',
+def memento_links(store: Store, named: Named, base: str) -> list[str]:
+    """Return the links that lead from a version to the others (RFC 7089, and RFC 5829)."""
+    generic = safe_text(str(named.pdi.generic))
+    links = [
+        f'<{pdi_url(base, generic)}>; rel="original timegate"',
+        f'<{base}/timemap/{generic[6:]}>; rel="timemap"; type="application/link-format"',
     ]
+    for binding, relation in _neighbours(store, named):
+        url = safe_text(pdi_url(base, str(binding.pdi)))
+        dated = f'; datetime="{http_date(binding.at)}"' if "memento" in relation else ""
+        links.append(f'<{url}>; rel="{relation}"{dated}')
+    return links
+
+
+def _neighbours(store: Store, named: Named) -> list[tuple[Binding, str]]:
+    """Return the latest version and those beside this one, as versions and as mementos."""
+    own = named.binding
+    if named.latest == own.pdi.version == 1:
+        return [(own, "latest-version"), (own, "first last memento")]
+    versions = {_version(own): own}
+    for each in bindings_of(store, own.pdi):
+        number = _version(each)
+        if number not in versions or (each.pdi.format == own.pdi.format and each.pdi != own.pdi):
+            versions[number] = each
+    numbers = sorted(versions)
+    first, last, place = numbers[0], numbers[-1], numbers.index(_version(own))
+    before, after = numbers[max(place - 1, 0) : place], numbers[place + 1 : place + 2]
+    found = [(versions[last], "latest-version")]
+    found += [(versions[each], "predecessor-version") for each in before]
+    found += [(versions[each], "successor-version") for each in after]
+    said: dict[int, list[str]] = {}
+    places = {"first": [first], "prev": before, "next": after, "last": [last]}
+    for relation, those in places.items():
+        for number in those:
+            said.setdefault(number, []).append(relation)
+    return found + [(versions[each], " ".join([*rels, "memento"])) for each, rels in said.items()]
 
 
 def timemap_url(base: str, pdi: Pdi) -> str:
@@ -78,14 +106,14 @@ async def timemap(request: Request) -> Response:
     kind = best(request.headers.get("accept", ""), _KINDS)
     if kind is None:
         raise Refusal(406, f"a list of versions can be had as {', '.join(_KINDS)}")
+    desk: Desk = request.app.state.desk
     try:
         text = request.scope["raw_path"].decode("ascii").partition("/timemap/")[2]
     except UnicodeDecodeError:
         raise Refusal(400, "a PDI is ASCII, with percent-escapes") from None
-    pdi = parse_pdi(f"pdi://{text}")
+    pdi = desk.store().names.read(f"pdi://{text}")
     if pdi.version is not None or pdi.fragment is not None or pdi.citation is not None:
         raise Refusal(400, "a list of versions is of a name without version and fragment")
-    desk: Desk = request.app.state.desk
     found = await desk.ask(lambda store: _mementos(store, pdi), quick=True)
     if not found:
         raise NotFound(f"{pdi} has no versions here")

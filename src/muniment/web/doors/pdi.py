@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.errors import NotFound
-from muniment.identifiers import Pdi, Profile, parse_many, parse_pdi, parse_series
+from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
 from muniment.repository import Store
 from muniment.repository.access import access_of
 from muniment.web.doors.answers import (
@@ -28,7 +28,6 @@ from muniment.web.doors.answers import (
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.finding import (
     Named,
-    bindings_of,
     octets_of,
     part_of,
     pdi_named,
@@ -41,7 +40,7 @@ from muniment.web.doors.permission import ANYBODY, Reader, caching, reader_of, r
 from muniment.web.doors.quoting import quoted
 from muniment.web.doors.writing import put, series_of
 
-__all__ = ["METHODS", "describe_links", "opened", "pdi", "spelled"]
+__all__ = ["METHODS", "opened", "pdi", "spelled"]
 
 METHODS = ["GET", "HEAD", "OPTIONS", "PUT", "POST", "PATCH", "DELETE", "TRACE"]
 _READING = "GET, HEAD, OPTIONS"
@@ -69,15 +68,19 @@ async def pdi(request: Request) -> Response:
         raise Refusal(405, f"{request.method} is not for this name", Allow=allowed)
     if "*" in text:
         return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
-    [asked] = parse_many([text])
-    accept = request.headers.get("accept", "")
-    reader, quick = reader_of(request), asked.fragment is None and asked.citation is None
-    if "accept-datetime" in request.headers and quick and asked.version is None:
-        date = wanted_date(request.headers["accept-datetime"])
-        found = await desk.ask(lambda store: _at_date(store, asked, date, accept, reader), quick)
-        return redirect(found, desk.base)
-    octets = await desk.ask(lambda store: opened(store, asked, accept, desk.base, reader), quick)
-    return deliver(octets, request.method, request.headers)
+    accept, date = (request.headers.get(name, "") for name in ("accept", "accept-datetime"))
+    dated, reader = "accept-datetime" in request.headers, reader_of(request)
+
+    def found(store: Store) -> Octets | Response:
+        asked = store.names.read(text)
+        if dated and (asked.version, asked.fragment, asked.citation) == (None, None, None):
+            return _at_date(store, asked, wanted_date(date), accept, reader, desk.base)
+        return opened(store, asked, accept, desk.base, reader)
+
+    answer = await desk.ask(found, quick=not ("#" in text or "@" in text))
+    if isinstance(answer, Octets):
+        return deliver(answer, request.method, request.headers)
+    return answer
 
 
 def _allowed(text: str, desk: Desk) -> str:
@@ -142,7 +145,7 @@ def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = AN
     octets.headers = {
         "Content-Location": safe_text(str(full)),
         **caching(decision, _FOREVER if asked.version else "public, max-age=60"),
-        "Link": ", ".join(describe_links(named, asked, base, _neighbours(store, named))),
+        "Link": ", ".join(_links(store, named, asked, base)),
     }
     varying = ["Accept-Datetime"] if asked.version is None and asked.fragment is None else []
     varying += ["Accept"] if asked.format is None or asked.fragment is not None else []
@@ -153,9 +156,13 @@ def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = AN
     return octets
 
 
-def _at_date(store: Store, asked: Pdi, date: datetime, accept: str, reader: Reader) -> Named:
+def _at_date(
+    store: Store, asked: Pdi, date: datetime, accept: str, reader: Reader, base: str
+) -> Response:
     named = at_date(store, asked, date)
-    return _negotiated(seen_renditions(store, named, reader), accept) if not asked.format else named
+    if not asked.format:
+        named = _negotiated(seen_renditions(store, named, reader), accept)
+    return redirect(store, named, base)
 
 
 def _negotiated(named: Named, accept: str) -> Named:
@@ -170,39 +177,20 @@ def _negotiated(named: Named, accept: str) -> Named:
     return Named(binding.pdi, binding, named.renditions, named.latest)
 
 
-def _neighbours(store: Store, named: Named) -> list[tuple[str, Pdi]]:
-    """Return the latest version, and those before and after this one (RFC 5829)."""
-    own = named.pdi.document
-    if named.latest == own.version == 1:
-        return [("latest-version", own)]
-    versions: dict[int, Pdi] = {}
-    for each in bindings_of(store, own):
-        number = each.pdi.version
-        if isinstance(number, int) and (number not in versions or each.pdi.format == own.format):
-            versions[number] = each.pdi
-    number = own.version if isinstance(own.version, int) else 1
-    before = [each for each in versions if each < number]
-    after = [each for each in versions if each > number]
-    found = [("latest-version", versions.get(max(versions, default=0), own))]
-    found += [("predecessor-version", versions[max(before)])] if before else []
-    return found + ([("successor-version", versions[min(after)])] if after else [])
-
-
-def describe_links(
-    named: Named, asked: Pdi, base: str, neighbours: list[tuple[str, Pdi]]
-) -> list[str]:
-    """Return the links that lead on from a document (RFC 8288, 8574)."""
-    whole = named.pdi.document
-    pairs = [
-        ("cite-as", pdi_url(base, str(whole._replace(fragment=asked.fragment)))),
-        ("describedby", f"{base}/uri-res/N2C?{whole}"),
-        ("collection", f"{base}/pdi/{whole.series}/*/*/*/*"),
-        *((relation, pdi_url(base, str(pdi))) for relation, pdi in neighbours),
+def _links(store: Store, named: Named, asked: Pdi, base: str) -> list[str]:
+    """Return the links that lead on from a document (RFC 5829, 7089, 8288, 8574)."""
+    whole = named.pdi
+    name = safe_text(str(whole))
+    url = pdi_url(base, name)
+    cited = safe_text(pdi_url(base, f"{name}#{asked.fragment}")) if asked.fragment else url
+    links = [
+        f'<{cited}>; rel="cite-as"',
+        f'<{base}/uri-res/N2C?{name}>; rel="describedby"',
+        f'<{base}/pdi/{whole.series}/*/*/*/*>; rel="collection"',
     ]
     if asked.fragment is not None:
-        pairs.append(("canonical", pdi_url(base, str(whole))))
-    links = [f'<{safe_text(url)}>; rel="{relation}"' for relation, url in pairs]
-    return links + memento_links(whole, base)
+        links.append(f'<{url}>; rel="canonical"')
+    return links + memento_links(store, named, base)
 
 
 async def _listed(request: Request, desk: Desk, pattern: Pdi) -> Response:

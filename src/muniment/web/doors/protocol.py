@@ -49,7 +49,8 @@ class PatientProtocol(SendingProtocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._head: asyncio.TimerHandle | None = None  # runs while a request is awaited
+        self._since = 0.0  # when the waiting for a request began, 0 while there is none
+        self._clock: asyncio.TimerHandle | None = None  # one for all requests of the connection
         self._stall: asyncio.TimerHandle | None = None  # runs while the client does not read
         self._over = False  # all has been said; what still comes is not read
         self.logger.addFilter(_QUIET)  # which it then has once
@@ -61,9 +62,11 @@ class PatientProtocol(SendingProtocol):
             transport.close()
         else:
             self._watch()
+            self._look_at_the_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
+        if self._clock is not None:
+            self._clock.cancel()
         self._stop_stalling()
         super().connection_lost(exc)
 
@@ -88,19 +91,39 @@ class PatientProtocol(SendingProtocol):
             super().shutdown()
 
     def on_response_complete(self) -> None:
-        super().on_response_complete()
+        """Turn to the next request, if there is one already; the clock runs until there is."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
         self._watch()
+        self.flow.resume_reading()
+        if self.conn.our_state is h11.DONE and self.conn.their_state is h11.DONE:
+            self.conn.start_next_cycle()
+            self.handle_events()
+            self._watch()
 
     def _watch(self) -> None:
         """Let the clock run while no request is being answered, however bytes trickle in."""
-        waiting = (self.cycle is None or self.cycle.response_complete) and not self._over
-        if not waiting or self.transport.is_closing():
-            self._stop_waiting()
-        elif self._head is None:
-            self._head = self.loop.call_later(self.patience, self._too_late)
+        if self._over or not (self.cycle is None or self.cycle.response_complete):
+            self._since = 0.0
+        elif not self._since:
+            self._since = self.loop.time()
+
+    def _look_at_the_clock(self) -> None:
+        """End what has waited too long; between requests, who says nothing has less time."""
+        idle = min(self.timeout_keep_alive, self.patience)
+        limit = self.patience if self._begun() else idle
+        left = self._since + limit - self.loop.time() if self._since else idle
+        if left > 0:
+            self._clock = self.loop.call_later(min(left, idle), self._look_at_the_clock)
+        elif not self.transport.is_closing():
+            self._too_late()
+
+    def _begun(self) -> bool:
+        """Whether this connection awaits the rest of a request, or its first one."""
+        return self.cycle is None or bool(self.conn.trailing_data[0])
 
     def _too_late(self) -> None:
-        self._head = None
         if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
             self._refuse(408)
         else:
@@ -131,7 +154,6 @@ class PatientProtocol(SendingProtocol):
     def _refuse(self, status: int) -> None:
         """Say what is wrong, and close; a moment later, since a reset would unsay it."""
         self._over = True
-        self._stop_waiting()
         self.loop.call_later(_LINGER, self.transport.close)
         data = _SENTENCES[status] + b"\n"
         headers = [
@@ -160,11 +182,6 @@ class PatientProtocol(SendingProtocol):
     def resume_writing(self) -> None:
         self._stop_stalling()
         super().resume_writing()
-
-    def _stop_waiting(self) -> None:
-        if self._head is not None:
-            self._head.cancel()
-            self._head = None
 
     def _stop_stalling(self) -> None:
         if self._stall is not None:

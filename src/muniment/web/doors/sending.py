@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -20,7 +22,10 @@ __all__ = ["SendingProtocol"]
 
 _PIECE, _LARGEST_PIECE = 1 << 18, 1 << 21  # large ones are for clients that read quickly
 _QUICK = 0.1  # seconds
-_PARTS = 3  # headers, body, end
+_FRAMING = {b"content-length", b"transfer-encoding", b"connection"}
+_LINES = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\x80-\xff]*\r\n)*")
+_END = h11.EndOfMessage()
+_REASONS = {each.value: each.phrase.encode() for each in HTTPStatus}
 _EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
 
@@ -42,27 +47,51 @@ class SendingProtocol(H11Protocol):
                 if message["type"] == "http.response.start" and head is None:
                     head = message  # it goes out with what follows it
                     return
+                first, head = head, {}
+                if first and self._send_whole(cycle, first, message):
+                    return
+                if first:
+                    await send(first)
                 if message["type"] == ZERO_COPY:
-                    if head:
-                        await send(head)
                     await self._send_file(message["file"], message["offset"], message["count"])
-                    await send({"type": "http.response.body"})
-                elif head:
-                    whole: Any = _Together(self.transport)
-                    cycle.transport, first = whole, head
-                    head = {}
-                    try:
-                        await send(first)
-                        await send(message)
-                    finally:
-                        cycle.transport = self.transport
-                        whole.flush()
-                else:
-                    await send(message)
+                    message = {"type": "http.response.body"}
+                await send(message)
 
             await app(scope, receive, sending)
 
         self.app: Any = with_files
+
+    def _send_whole(self, cycle: Any, head: Any, message: Any) -> bool:
+        """Send an answer that is complete in one go: one segment, one wake-up of the client.
+
+        h11 writes the status line and decides on the framing; all other headers, which it would
+        look at one by one, are checked together. False if this is no such answer.
+        """
+        if message["type"] != "http.response.body" or message.get("more_body"):
+            return False
+        if cycle.disconnected or cycle.response_started or self.flow.write_paused:
+            return False
+        framing, others = [], []
+        for pair in (*cycle.default_headers, *head["headers"]):
+            (framing if pair[0] in _FRAMING else others).append(pair)
+        lines = b"".join([b"%b: %b\r\n" % pair for pair in others])
+        if not _LINES.fullmatch(lines):
+            return False  # h11 says what is wrong with it
+        status, conn, empty = head["status"], self.conn, cycle.scope["method"] == "HEAD"
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        reason = _REASONS.get(status, b"")
+        response = h11.Response(status_code=status, headers=framing, reason=reason)
+        data = h11.Data(data=b"" if empty else message.get("body", b""))
+        start = conn.send(response) or b""
+        parts = start[:-2], lines, b"\r\n", conn.send(data) or b"", conn.send(_END) or b""
+        self.transport.write(b"".join(parts))
+        cycle.message_event.set()
+        if conn.our_state is h11.MUST_CLOSE or not cycle.keep_alive:
+            conn.send(h11.ConnectionClosed())
+            self.transport.close()
+        cycle.on_response()
+        return True
 
     async def _send_file(self, file: int, offset: int, count: int) -> None:
         if self.cycle.disconnected:
@@ -85,35 +114,6 @@ class SendingProtocol(H11Protocol):
         except (OSError, RuntimeError, TimeoutError):  # the client is gone, or the file is damaged
             self.cycle.disconnected = True
             self.transport.abort()
-
-
-class _Together:
-    """Writes the headers, the body and the end of a message in one go: one segment, one wake-up."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        """Keep the headers and the body; with the end, before anything else is done, send all."""
-        self._parts.append(data)
-        if len(self._parts) == _PARTS:
-            self.flush()
-
-    def flush(self) -> None:
-        """Send what is kept."""
-        parts, self._parts = self._parts, []
-        if parts and not self._transport.is_closing():
-            self._transport.write(b"".join(parts))
-
-    def is_closing(self) -> bool:
-        """Whether the connection is closed."""
-        return self._transport.is_closing()
-
-    def close(self) -> None:
-        """Send what is kept, and close the connection."""
-        self.flush()
-        self._transport.close()
 
 
 class _Octets:
