@@ -6,70 +6,37 @@ process that writes the index opens the objects.
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from muniment.databases.duckdb.pieces import (
+    DuckdbPiece,
     as_values,
     nested_type,
     nested_value,
-    packed,
+    piece_of,
 )
 from muniment.sql.batch import REF, Batch, Cell, cell_value
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
-__all__ = ["IndexEncoder", "IndexPiece", "as_text", "has_references", "holds_objects", "is_large"]
+__all__ = ["IndexEncoder", "as_text", "has_references", "holds_objects", "is_large"]
 
 _TEXT = pa.large_string()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexPiece:
-    """A part on its way into the index: Arrow IPC streams, or files that hold one each."""
-
-    chunks: tuple[bytes | Path, ...]
-    rows: int
-
-    def tables(self) -> Iterator[pa.Table]:
-        """Yield the chunks as tables with the columns c1, c2, …; files are gone then."""
-        for chunk in self.chunks:
-            source = pa.memory_map(str(chunk)) if isinstance(chunk, Path) else chunk
-            with pa.ipc.open_stream(source) as stream:
-                table = stream.read_all()
-            if isinstance(chunk, Path):
-                chunk.unlink()  # the memory stays while the table does
-            yield table
-
-
 @dataclass(frozen=True)
 class IndexEncoder:
-    """Turns the batches of a part into Arrow.
-
-    With a ``folder``, pieces travel as files in it: memory that both processes see is not copied.
-    """
+    """Turns the batches of a part into tables with the columns c1, c2, …"""
 
     shapes: tuple[Shape, ...]
-    folder: Path | None = None
 
-    def __call__(self, batches: Iterable[Batch]) -> IndexPiece:
-        chunks, rows = packed(batches, len(self.shapes), self._table)
-        return IndexPiece(tuple(map(self._sent, chunks)), rows)
-
-    def _sent(self, chunk: bytes) -> bytes | Path:
-        if self.folder is None:
-            return chunk
-        handle, name = tempfile.mkstemp(".arrow", dir=self.folder)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(chunk)
-        return Path(name)
+    def __call__(self, batches: Iterable[Batch]) -> DuckdbPiece:
+        return piece_of(batches, len(self.shapes), self._table)
 
     def _table(self, columns: list[pa.Array]) -> pa.Table:
         arrays = map(_array, self.shapes, columns)

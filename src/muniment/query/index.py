@@ -10,23 +10,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from muniment.databases.duckdb.connection import Connection, connect, first_line, translated
-from muniment.databases.duckdb.pieces import gathered
+from muniment.databases.duckdb.pieces import DuckdbPiece, gathered
 from muniment.databases.duckdb.tables import nearest_type
 from muniment.databases.duckdb.types import DuckType, Scalar
 from muniment.databases.duckdb.values import value_sql
 from muniment.files import settle
 from muniment.query.cache import digest_of, index_path, locked
-from muniment.query.encode import IndexEncoder, IndexPiece, is_large
+from muniment.query.encode import IndexEncoder, is_large
 from muniment.query.names import unique_names
 from muniment.query.objects import Objects
 from muniment.query.views import translated_views
@@ -41,7 +40,6 @@ __all__ = [
 ]  # fmt: skip
 
 _WORTH_WORKERS = 24 << 20  # bytes of XML; below that, starting processes takes longer
-_INSERT_ROWS, _INSERT_BYTES = 3 * 122_880, 1 << 26  # at once: row groups are written whole
 _RESERVED = ("information_schema", "pg_catalog")  # schemas that DuckDB keeps for itself
 
 Watch = Callable[[str, int, int], None]  # the table in hand, rows so far, rows in all
@@ -136,7 +134,7 @@ def _build(
             open_siard(path, roots) as source,
             closing(connect(partial, read_only=False)) as connection,
         ):
-            _Builder(source, connection, digest, progress, jobs, partial.parent).run()
+            _Builder(source, connection, digest, progress, jobs).run()
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())
         settle(partial, index)
@@ -149,12 +147,10 @@ class _Builder:
     """The building of one index."""
 
     def __init__(
-        self, source: SiardSource, connection: Connection, digest: str, progress: Watch, jobs: int,
-        cache: Path,
+        self, source: SiardSource, connection: Connection, digest: str, progress: Watch, jobs: int
     ) -> None:  # fmt: skip
         self._source, self._connection, self._digest = source, connection, digest
-        self._progress, self._jobs, self._cache = progress, jobs, cache
-        self.folder: Path | None = None  # where pieces lie on their way from the workers
+        self._progress, self._jobs = progress, jobs
         self._database: Database = source.describe()
         self._notes: list[str] = []
         self._done = 0
@@ -168,11 +164,7 @@ class _Builder:
         if self._source.size() < _WORTH_WORKERS:
             jobs = 1
         tables: list[IndexTable] = []
-        with ExitStack() as stack:
-            if jobs > 1:
-                scratch = TemporaryDirectory(prefix=".pieces-", dir=self._cache)
-                self.folder = Path(stack.enter_context(scratch))
-            workers = stack.enter_context(start_workers(self._source, jobs, lambda: True))
+        with start_workers(self._source, jobs, lambda: True) as workers:
             for schema, sql_name in zip(self._database.schemas, schemas, strict=True):
                 names = unique_names(t.name for t in schema.tables)
                 self._note_renamed(schema, names)
@@ -239,10 +231,10 @@ class _Filled:
     def fill(self, workers: Any) -> None:
         """Make the table and insert all rows."""
         self._create()
-        encoder = IndexEncoder(self._shapes, self._builder.folder)
+        encoder = IndexEncoder(self._shapes)
         parts = self._builder.source.parts(self._schema, self._table)
         pieces = workers.run((self._schema, self._table, part, encoder) for part in parts)
-        for rows in gathered(self._resolved(pieces), _INSERT_ROWS, _INSERT_BYTES):
+        for rows in gathered(self._resolved(pieces)):
             self._insert(rows)
         rows = self._rows
         if rows != self._table.rows:
@@ -250,9 +242,9 @@ class _Filled:
                 f"{self._where} has {rows} rows, and its metadata says {self._table.rows}"
             )
 
-    def _resolved(self, pieces: Iterable[IndexPiece]) -> Iterator[pa.Table]:
+    def _resolved(self, pieces: Iterable[DuckdbPiece]) -> Iterator[pa.Table]:
         for piece in pieces:
-            for chunk in piece.tables():
+            for chunk in piece.tables:
                 yield from self._objects.resolved(chunk)
             self._rows += piece.rows
             self._builder.count(self._where, piece.rows)

@@ -23,22 +23,39 @@ from muniment.sql.values import with_values
 
 __all__ = [
     "CHUNK_BYTES", "DuckdbEncoder", "DuckdbPiece", "arrow_tables",
-    "as_values", "gathered", "nested_type", "nested_value", "packed", "streamed",
+    "as_values", "gathered", "nested_type", "nested_value", "piece_of",
 ]  # fmt: skip
 
-_CHUNK_ROWS = 122_880  # one row group
 CHUNK_BYTES = 1 << 25
-_GROUP_BYTES = 1 << 20  # what is split at once
+_SPLIT_BYTES = 1 << 20  # what is split at once
+_GROUP_ROWS = 122_880  # DuckDB's row group
+_GROUP_BYTES = 1 << 26
 pa.set_memory_pool(pa.system_memory_pool())  # gives memory back where the others keep it
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 
 
 @dataclass(frozen=True, slots=True)
 class DuckdbPiece:
-    """A part on its way into the file: Arrow IPC streams."""
+    """A part on its way into a file: tables with the columns c0, c1, …"""
 
-    chunks: tuple[bytes, ...]
+    tables: tuple[pa.Table, ...]
     rows: int
+
+    def __reduce__(self) -> Any:
+        """Travel to another process as Arrow IPC streams, which hold what is there and no more."""
+        return _arrived, (tuple(map(_streamed, self.tables)), self.rows)
+
+
+def _streamed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def _arrived(chunks: tuple[bytes, ...], rows: int) -> DuckdbPiece:
+    return DuckdbPiece(tuple(pa.ipc.open_stream(chunk).read_all() for chunk in chunks), rows)
 
 
 @dataclass(frozen=True)
@@ -54,7 +71,7 @@ class DuckdbEncoder:
         return f"{self.where}.{self.columns[number]}"
 
     def __call__(self, batches: Iterable[Batch]) -> DuckdbPiece:
-        return DuckdbPiece(*packed(batches, len(self.columns), self._table))
+        return piece_of(batches, len(self.columns), self._table)
 
     def _table(self, columns: list[pa.Array]) -> pa.Table:
         names = [f"c{number}" for number in range(len(columns))]
@@ -75,25 +92,12 @@ class DuckdbEncoder:
         return as_values(text, shape.type)
 
 
-def packed(
+def piece_of(
     batches: Iterable[Batch], width: int, table_of: Callable[[list[pa.Array]], pa.Table]
-) -> tuple[tuple[bytes, ...], int]:
-    """Return batches as Arrow IPC streams of bounded size, and the number of their rows."""
-    chunks, rows = [], 0
-    for columns in _columns(batches, width):
-        table = table_of(columns)
-        chunks.append(streamed(table))
-        rows += table.num_rows
-    return tuple(chunks), rows
-
-
-def streamed(table: pa.Table) -> bytes:
-    """Return a table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+) -> DuckdbPiece:
+    """Return batches as tables of bounded size, given what makes a table of columns of cells."""
+    tables = tuple(map(table_of, _columns(batches, width)))
+    return DuckdbPiece(tables, sum(table.num_rows for table in tables))
 
 
 def _columns(batches: Iterable[Batch], width: int) -> Iterator[list[pa.Array]]:
@@ -103,7 +107,7 @@ def _columns(batches: Iterable[Batch], width: int) -> Iterator[list[pa.Array]]:
         split.add(batch)
         rows += batch.rows
         size += len(batch.data)
-        if rows >= _CHUNK_ROWS or size >= CHUNK_BYTES:
+        if rows >= _GROUP_ROWS or size >= CHUNK_BYTES:
             yield split.columns()
             rows = size = 0
     if rows:
@@ -123,7 +127,7 @@ class _Splitter:
         self._held.append(batch.data)
         self._size += len(batch.data)
         self._rows += batch.rows
-        if self._size >= _GROUP_BYTES:
+        if self._size >= _SPLIT_BYTES:
             self._split()
 
     def columns(self) -> list[pa.Array]:
@@ -162,38 +166,42 @@ def _strides(width: int, rows: int) -> list[pa.Array]:
 def arrow_tables(
     encoder: DuckdbEncoder, pieces: Iterable[DuckdbPiece], open_lob: Callable[[bytes], BinaryIO]
 ) -> Iterator[pa.Table]:
-    """Yield the chunks of all pieces in order, with the large objects in place of their REFs.
+    """Yield the rows of all pieces in order, with the large objects in place of their REFs.
 
     Columns of text hold the text of cells; all others hold values.
     """
-    tables = (t for p in pieces for chunk in p.chunks for t in _resolved(encoder, chunk, open_lob))
-    yield from gathered(tables)
+    yield from gathered(
+        t for p in pieces for c in p.tables for t in _resolved(encoder, c, open_lob)
+    )
 
 
-def gathered(
-    tables: Iterable[pa.Table], most_rows: int = _CHUNK_ROWS, most_bytes: int = CHUNK_BYTES
-) -> Iterator[pa.Table]:
-    """Join small tables of one schema: DuckDB likes whole row groups."""
+def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Cut rows into row groups, unless large values fill the memory earlier.
+
+    DuckDB writes a whole row group at once; what is inserted of another it writes again and again.
+    """
     held: list[pa.Table] = []
     rows = size = 0
     for table in tables:
-        full = rows >= most_rows or size >= most_bytes
-        if held and (full or held[0].schema != table.schema):
+        if held and held[0].schema != table.schema:
             yield pa.concat_tables(held)
             held, rows, size = [], 0, 0
         held.append(table)
         rows += table.num_rows
         size += table.nbytes
-    if held:
+        while rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+            group = pa.concat_tables(held)
+            yield group.slice(0, _GROUP_ROWS)
+            rest = group.slice(_GROUP_ROWS)
+            held, rows, size = [rest], rest.num_rows, rest.nbytes
+    if rows:
         yield pa.concat_tables(held)
 
 
 def _resolved(
-    encoder: DuckdbEncoder, data: bytes, open_lob: Callable[[bytes], BinaryIO]
+    encoder: DuckdbEncoder, table: pa.Table, open_lob: Callable[[bytes], BinaryIO]
 ) -> Iterator[pa.Table]:
-    """Cut a chunk where its large objects have filled the memory meant for them."""
-    with pa.ipc.open_stream(data) as stream:
-        table = stream.read_all()
+    """Cut a table where its large objects have filled the memory meant for them."""
     holders = {
         number: column.to_pylist()
         for number, column in enumerate(table.columns)
