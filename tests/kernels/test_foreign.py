@@ -118,6 +118,14 @@ def test_usual_rows_are_not_left_to_the_other_road(path: Path) -> None:
     assert sum(batch.rows for batch in found if isinstance(batch, Batch)) == 1000
 
 
+def test_odd_rows_among_others_keep_their_order(path: Path) -> None:
+    values = [1e-9 if n % 100 < 60 or n % 7 == 0 else n for n in range(3000)]
+    make(path, ["NUMERIC"], [(value,) for value in values])
+    rows = read(path, True)
+    assert rows == read(path, False)
+    assert len(rows) == 3000
+
+
 def test_a_row_longer_than_the_room_gets_more(path: Path) -> None:
     make(path, ["INTEGER", "VARCHAR(900000)"], [(1, "a"), (2, "b" * 900_000), (3, "c")])
     assert read(path, True) == [b"1\xffa", b"2\xff" + b"b" * 900_000, b"3\xffc"]

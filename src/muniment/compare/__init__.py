@@ -31,6 +31,7 @@ from muniment.databases.tunnel import tunnelled
 from muniment.datalinks import unlinked
 from muniment.definitions import Difference, compare_definitions, matched_tables
 from muniment.errors import Unfit, UnknownType, UsageError
+from muniment.kernels import expect
 from muniment.normal import normal_forms
 from muniment.siard import SiardSource, open_siard
 from muniment.siard.lobs.folders import Root
@@ -139,6 +140,7 @@ def _compare_once(
             raise _AsText
         notes = list(text_sentences(texts))
         size = min(left.size(), right.size())
+        expect(max(left.size(), right.size()))
         ordered = size < _SMALL if ordered is None else ordered
         side = stack.enter_context(reading_side(left, 1 if size < _SMALL else jobs))
         differences = list(compare_definitions(first, second))

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, BinaryIO
 
 from muniment.errors import WorkerDied
+from muniment.kernels import expect
 from muniment.normal import Normal
 from muniment.sql.batch import Batch
 from muniment.sql.digest import Canonical, OrderedDigest
@@ -139,7 +140,7 @@ def reading_side(source: Source, jobs: int) -> Iterator[Any]:
         return
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(opener, theirs), daemon=True)
+    process = context.Process(target=_serve, args=(opener, source.size(), theirs), daemon=True)
     with deaf_children():
         process.start()
     theirs.close()
@@ -151,8 +152,9 @@ def reading_side(source: Source, jobs: int) -> Iterator[Any]:
         process.join()
 
 
-def _serve(opener: Opener, connection: Any) -> None:
+def _serve(opener: Opener, size: int, connection: Any) -> None:
     """Read tables for the other process until it closes the connection."""
+    expect(size)
     with opener() as source:
         side = Side(source)
         while True:

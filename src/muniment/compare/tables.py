@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,7 @@ __all__ = ["TableComparer", "TableComparison"]
 
 _SHOWN = 10
 _GROUPS = 8
+_BEHIND = 16  # batches that wait for their digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +84,17 @@ class TableComparer:
         xml = _Expected(self._right.rows_xml(schema, table))
         writer = RowWriter("", table.columns, shapes)
         ordered = OrderedDigest(table.columns, shapes, no_lob) if self._b.ordered else None
-        stream, content = self._side.read(replace(self._a, plain=True)), ContentDigest()
+        stream, content, rows = self._side.read(replace(self._a, plain=True)), ContentDigest(), 0
         try:
-            for data in stream:
-                batch = Batch(data, data.count(ROW))
-                xml.expect(writer(batch, trusted=True))
-                content.update(batch)
-                if ordered:
-                    ordered.update(batch)
-                progress(Progress(schema.name, table.name, content.rows, table.rows or None, 0))
+            with _Beside() as beside:
+                for data in stream:
+                    batch = Batch(data, data.count(ROW))
+                    beside(content.update, batch)
+                    if ordered:
+                        beside(ordered.update, batch)
+                    xml.expect(writer(batch, trusted=True))
+                    rows += batch.rows
+                    progress(Progress(schema.name, table.name, rows, table.rows or None, 0))
             xml.expect(b"</table>\n")
             xml.expect_end()
         except (NotPlain, Unfit):
@@ -235,6 +239,27 @@ def _show(cell: bytes) -> str:
         return "NULL"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:197]}…"
+
+
+class _Beside:
+    """Calls that a thread does in their order, beside this one and only a little behind."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "compare")
+        self._waiting: deque[Future[None]] = deque()
+
+    def __call__(self, work: Callable[[Batch], None], batch: Batch) -> None:
+        self._waiting.append(self._thread.submit(work, batch))
+        if len(self._waiting) > _BEHIND:
+            self._waiting.popleft().result()
+
+    def __enter__(self) -> _Beside:
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=failed is not None)
+        for future in self._waiting if failed is None else ():
+            future.result()
 
 
 class _Expected:

@@ -7,7 +7,7 @@ value that is not of its column's class carries a mark, and a value that only lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice
@@ -354,17 +354,27 @@ class SqliteSource:
     def _row_by_row(
         self, query: _Query, stepping: Stepping, low: int, last: int, done: int
     ) -> Iterator[Batch]:
-        """Let machine code step through the rows; those that are odd are read closely."""
-        types = query.types()
-        for found in stepping(self._db, query.values(low, last), types, self._limit):
-            batches: Iterable[Batch] = (
-                self._slow(query, query.slow(found, found), done)
-                if isinstance(found, int)
-                else (found,)
-            )
-            for batch in batches:
+        """Let machine code step through the rows; those that are odd are read closely.
+
+        Where they come one after the other, more and more rows are read closely at a time.
+        """
+        stretch = 1
+        while low <= last:
+            usual, odd = 0, None
+            for found in stepping(self._db, query.values(low, last), query.types(), self._limit):
+                if isinstance(found, int):
+                    odd = found
+                    break
+                usual += found.rows
+                yield found
+            if odd is None:
+                return
+            stretch = min(2 * stretch, _WIDEST) if usual < 4 * stretch else 1
+            high, done = min(odd + stretch - 1, last), done + usual
+            for batch in self._slow(query, query.slow(odd, high), done):
                 done += batch.rows
                 yield batch
+            low = high + 1
 
     def _line_by_line(self, query: _Query) -> Iterator[Batch]:
         """Read what has no rowids, few of them, or an order of its own."""
