@@ -17,7 +17,7 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
 __all__ = [
-    "Picking", "Reading", "Splitting", "Writing", "picking_kernel", "reading_kernel",
+    "Picking", "Reading", "Splitting", "Writing", "at_once", "picking_kernel", "reading_kernel",
     "splitting_kernel", "worth_while", "writing_kernel",
 ]  # fmt: skip
 
@@ -40,6 +40,15 @@ def worth_while(size: int) -> bool:
     if _missing > 0:
         _missing -= size if _missing < _NEVER else 0
         return False
+    return True
+
+
+def at_once() -> bool:
+    """Bring kernels in now, for work that needs them; False if they cannot be had."""
+    global _missing
+    if _missing >= _NEVER or _loaded("machine", "BAD") is None:
+        return False
+    _missing = 0
     return True
 
 
