@@ -304,7 +304,8 @@ def copy(
     unchanged = getattr(source, "unchanged", lambda: True)
     completed: Callable[..., Table | None] = getattr(target, "completed", lambda *_: None)
     keep: Callable[..., None] = getattr(target, "keep", lambda *_: None)
-    with start_workers(source, wanted, unchanged) as workers:
+    threads = getattr(target, "suits_threads", False)
+    with start_workers(source, wanted, unchanged, threads=threads) as workers:
         for schema, table in database.tables():
             done = completed(schema, table)
             if done is None:

@@ -1,18 +1,20 @@
-"""Work spread over processes, with results in order and bounded memory.
+"""Work spread over processes or threads, with results in order and bounded memory.
 
-Each worker opens the source once. Python runs one thread at a time, so the cores are used by
+Each worker opens the source once. Python runs one thread at a time, so the cores are mostly used by
 processes; what travels between them is compressed or compact. The pipes to a worker are served by
-two threads, so that its next task waits at its door while it works.
+two threads, so that its next task waits at its door while it works. Where machine code and
+libraries do nearly all of the work, threads are enough, and nothing has to travel.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, nullcontext
 from multiprocessing import resource_tracker
@@ -20,7 +22,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from muniment.errors import WorkerDied
-from muniment.kernels import expect
+from muniment.kernels import at_once, expect
 from muniment.sql.batch import Batch
 from muniment.sql.model import Schema, Table
 from muniment.sql.stores import Encoder, Opener, Part, Piece, Source
@@ -42,22 +44,22 @@ def default_jobs() -> int:
 class Workers:
     """Runs tasks; with no processes, in this one."""
 
-    def __init__(self, source: Source, processes: list[_Worker]) -> None:
-        self._source, self._processes = source, processes
+    def __init__(self, source: Source, started: Sequence[_Worker | _Thread]) -> None:
+        self._source, self._started = source, started
 
     def run(self, tasks: Iterable[Task], *, local: bool = False) -> Iterator[Piece]:
         """Yield the piece of each task, in order; a few tasks are under way at a time.
 
         ``local`` work is done in this process: its pieces may be lazy.
         """
-        if local or not self._processes:
+        if local or not self._started:
             for task in tasks:
                 yield _run(self._source, task)[0]
             return
         waiting: deque[Future[_Outcome]] = deque()
         for number, task in enumerate(tasks):
-            waiting.append(self._processes[number % len(self._processes)].submit(task))
-            if len(waiting) >= _AHEAD * len(self._processes):
+            waiting.append(self._started[number % len(self._started)].submit(task))
+            if len(waiting) >= _AHEAD * len(self._started):
                 yield self._accepted(waiting.popleft())
         while waiting:
             yield self._accepted(waiting.popleft())
@@ -70,20 +72,29 @@ class Workers:
 
 
 @contextmanager
-def start_workers(source: Source, jobs: int, unchanged: Callable[[], bool]) -> Iterator[Workers]:
-    """Start processes that see the same state of the source, or none if that cannot be had."""
+def start_workers(
+    source: Source, jobs: int, unchanged: Callable[[], bool], *, threads: bool = False
+) -> Iterator[Workers]:
+    """Start workers that see the same state of the source, or none if that cannot be had.
+
+    They are threads if the encoders leave Python free (``threads``), the source does so too, and
+    kernels can be had.
+    """
     opener = source.opener() if jobs > 1 else None
     if opener is None:
         expect(source.size())
         yield Workers(source, [])
         return
     share = source.size() // jobs
-    started: list[_Worker] = []
+    free = threads and getattr(source, "suits_threads", False) and at_once()
+    started: list[_Worker | _Thread] = []
     hold = getattr(source, "hold", nullcontext)
     try:
         with hold():
             with deaf_children():
-                started += [_Worker(opener, share) for _ in range(jobs)]
+                started += [
+                    _Thread(opener) if free else _Worker(opener, share) for _ in range(jobs)
+                ]
             ready = [worker.is_ready() for worker in started]
         yield Workers(source, started if all(ready) and unchanged() else [])
     finally:
@@ -166,6 +177,48 @@ class _Worker:
                     future.set_exception(outcome)
                 else:
                     future.set_result(outcome)
+
+
+class _Thread:
+    """A thread of this process, which reads the source through an opening of its own."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._tasks: SimpleQueue[tuple[Task, Future[_Outcome]] | None] = SimpleQueue()
+        self._ready: Future[bool] = Future()
+        self._stopped = False
+        mine = pickle.loads(pickle.dumps(opener))  # as a process has it: nothing is shared
+        self._thread = threading.Thread(target=self._serve, args=(mine,), daemon=True)
+        self._thread.start()
+
+    def is_ready(self) -> bool:
+        """Wait until the worker has opened the source; False if it could not."""
+        return self._ready.result()
+
+    def submit(self, task: Task) -> Future[_Outcome]:
+        future: Future[_Outcome] = Future()
+        self._tasks.put((task, future))
+        return future
+
+    def stop(self) -> None:
+        """End after the task in hand."""
+        self._stopped = True
+        self._tasks.put(None)
+        self._thread.join()
+
+    def _serve(self, opener: Opener) -> None:
+        with ExitStack() as stack:
+            try:
+                source = stack.enter_context(opener())
+            except Exception:
+                self._ready.set_result(False)
+                return
+            self._ready.set_result(True)
+            while (found := self._tasks.get()) is not None and not self._stopped:
+                task, future = found
+                try:
+                    future.set_result(_run(source, task))
+                except Exception as error:
+                    future.set_exception(error)
 
 
 def _serve(opener: Opener, share: int, connection: Any) -> None:

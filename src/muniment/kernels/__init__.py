@@ -18,9 +18,9 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
 __all__ = [
-    "Picking", "Reading", "Splitting", "Stepping", "Summing", "Writing", "digest_kernel", "expect",
-    "picking_kernel", "reading_kernel", "splitting_kernel", "stepping_kernel", "worth_while",
-    "writing_kernel",
+    "Picking", "Reading", "Splitting", "Stepping", "Summing", "Writing", "at_once",
+    "digest_kernel", "expect", "picking_kernel", "reading_kernel", "splitting_kernel",
+    "stepping_kernel", "worth_while", "writing_kernel",
 ]  # fmt: skip
 
 # A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
@@ -58,6 +58,15 @@ def expect(size: int) -> None:
     global _missing
     if size >= _MUCH and _missing < _NEVER:
         _missing = 0
+
+
+def at_once() -> bool:
+    """Bring kernels in now, for work that needs them; False if they cannot be had."""
+    global _missing
+    if _missing >= _NEVER or _loaded("machine", "BAD") is None:
+        return False
+    _missing = 0
+    return True
 
 
 def writing_kernel(

@@ -164,7 +164,7 @@ class _Builder:
         if self._source.size() < _WORTH_WORKERS:
             jobs = 1
         tables: list[IndexTable] = []
-        with start_workers(self._source, jobs, lambda: True) as workers:
+        with start_workers(self._source, jobs, lambda: True, threads=True) as workers:
             for schema, sql_name in zip(self._database.schemas, schemas, strict=True):
                 names = unique_names(t.name for t in schema.tables)
                 self._note_renamed(schema, names)

@@ -27,7 +27,7 @@ from muniment.siard.parse import (
 from muniment.siard.rooted import RootedZip, find_root
 from muniment.siard.zip import ZipReader
 from muniment.sql.batch import CELL, Batch, rows_of
-from muniment.sql.model import Database, Schema, Table, shape_of
+from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
 
 __all__ = ["SiardSource", "open_siard"]
 
@@ -116,7 +116,25 @@ class SiardSource:
 
     def size(self) -> int:
         """The bytes of XML to read."""
-        return sum(self._zip.size(self._file(s, t)) for s, t in self._database.tables())
+        return sum(self._xml_size(s, t) for s, t in self._database.tables())
+
+    def _xml_size(self, schema: Schema, table: Table) -> int:
+        return self._zip.size(self._file(schema, table))
+
+    @property
+    def suits_threads(self) -> bool:
+        """Whether machine code reads nearly all rows: ours are spelt for it, unless complex."""
+        tables = self._database.tables()
+        plain = sum(self._xml_size(s, t) for s, t in tables if self._is_plain(s, t))
+        return self._is_ours and 8 * plain >= 7 * self.size()
+
+    def _is_plain(self, schema: Schema, table: Table) -> bool:
+        shapes = (shape_of(self._database, schema.name, column) for column in table.columns)
+        return all(isinstance(shape, Leaf) for shape in shapes)
+
+    @property
+    def _is_ours(self) -> bool:
+        return (self._database.producer_application or "").startswith("Muniment ")
 
     def parts(self, schema: Schema, table: Table) -> Iterator[Run | Blocks | _WholeFile]:
         """Yield runs of rows as they stand in the file, or where they lie in it."""
@@ -187,7 +205,7 @@ class SiardSource:
 
     def _blocks(self, name: str) -> Iterator[Blocks] | None:
         """Return the stretches of a table file that was written by Muniment."""
-        if not (self._database.producer_application or "").startswith("Muniment "):
+        if not self._is_ours:
             return None
         read, entry = self._zip.compressed(name)
         if entry.flags & 1 or entry.method != ZIP_DEFLATED or entry.packed < _WORTH_CUTTING:

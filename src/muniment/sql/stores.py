@@ -10,11 +10,13 @@ Some methods and attributes are for those who have them:
     source.hold()             a block in which all who open the source see the same state
     source.unchanged()        whether nobody has changed the database since it was opened
     source.count(…)           how many rows a table has, counted another way than by reading it
+    source.suits_threads      whether machine code and libraries do nearly all that reading takes
     source.refit(…)           a table with a wider type for a value that outgrew its own
     source.misfits()          all columns whose values do not fit
     source.snapshot_token()   a text of the state that is read; while it is the same, so are the
                               rows; None if that cannot be shown: for --resume
     target.notes              sentences that people should read
+    target.suits_threads      the same of its encoders
     target.left_out           what could not be made again (``sql.leftout``)
     target.mark(), target.roll_back(mark)   a table can be written again
     target.completed(schema, table)         the table with its rows, if an earlier run wrote it

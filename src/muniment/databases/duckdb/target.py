@@ -138,6 +138,8 @@ class DuckdbTarget:
     ``notes`` says in sentences what became something else, ``left_out`` what could not be made.
     """
 
+    suits_threads = True
+
     def __init__(self, path: Path, staged: Path) -> None:
         self.notes: list[str] = []
         self.left_out: list[LeftOut] = []
