@@ -10,12 +10,12 @@ from typing import Any
 
 from muniment.databases.postgresql.connection import Connection, rows
 
-__all__ = ["Catalogue", "Row"]
+__all__ = ["NO_MEMBER", "OWN", "Catalogue", "Row"]
 
 Row = dict[str, Any]
 
-_OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
-_NO_MEMBER = (
+OWN = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'"
+NO_MEMBER = (
     "NOT EXISTS (SELECT 1 FROM pg_depend e WHERE e.classid = '{0}'::regclass AND e.objid = {1}.oid"
     " AND e.deptype = 'e')"
 )
@@ -23,7 +23,7 @@ _NO_MEMBER = (
 _SCHEMAS = f"""
 SELECT n.oid, n.nspname AS name, obj_description(n.oid, 'pg_namespace') AS comment,
     has_schema_privilege(n.oid, 'USAGE') AS usable
-FROM pg_namespace n WHERE {_OWN} AND {_NO_MEMBER.format("pg_namespace", "n")}
+FROM pg_namespace n WHERE {OWN} AND {NO_MEMBER.format("pg_namespace", "n")}
 ORDER BY n.nspname <> 'public', n.nspname
 """
 
@@ -45,8 +45,8 @@ LEFT JOIN pg_am a ON a.oid = c.relam
 LEFT JOIN pg_foreign_table f ON f.ftrelid = c.oid
 LEFT JOIN pg_foreign_server s ON s.oid = f.ftserver
 LEFT JOIN pg_tablespace p ON p.oid = c.reltablespace
-WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' AND {_OWN}
-    AND {_NO_MEMBER.format("pg_class", "c")}
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' AND {OWN}
+    AND {NO_MEMBER.format("pg_class", "c")}
 ORDER BY lower(c.relname), c.relname, c.oid
 """
 
@@ -80,7 +80,7 @@ SELECT i.inhrelid AS child, i.inhparent AS parent, pn.nspname AS schema, p.relna
 FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class p ON p.oid = i.inhparent
 JOIN pg_namespace pn ON pn.oid = p.relnamespace
-WHERE c.relkind IN ('r', 'p', 'f') AND {_OWN} ORDER BY i.inhrelid, i.inhseqno
+WHERE c.relkind IN ('r', 'p', 'f') AND {OWN} ORDER BY i.inhrelid, i.inhseqno
 """
 
 _CONSTRAINTS = f"""
@@ -97,7 +97,7 @@ SELECT o.oid, o.conrelid, o.contypid, o.conname AS name, o.contype AS kind, o.co
         AS referenced
 FROM pg_constraint o JOIN pg_namespace n ON n.oid = o.connamespace
 LEFT JOIN pg_class f ON f.oid = o.confrelid LEFT JOIN pg_namespace fn ON fn.oid = f.relnamespace
-WHERE {_OWN} ORDER BY o.conrelid, o.contype, o.conname, o.oid
+WHERE {OWN} ORDER BY o.conrelid, o.contype, o.conname, o.oid
 """
 
 _INDEXES = f"""
@@ -110,13 +110,15 @@ SELECT i.indexrelid AS oid, i.indrelid, c.relname AS name, pg_get_indexdef(c.oid
     ARRAY(SELECT a.attname::text FROM unnest(i.indkey[0:i.indnkeyatts - 1]) WITH ORDINALITY k(n, p)
         JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.n ORDER BY k.p) AS columns,
     o.oid AS constraint_oid, c.reloptions AS options,
+    ARRAY(SELECT ARRAY[a.attnum, a.attstattarget]::int[] FROM pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attstattarget >= 0 ORDER BY a.attnum) AS targets,
     (SELECT quote_ident(pn.nspname) || '.' || quote_ident(p.relname)
         FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhparent
         JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE h.inhrelid = c.oid) AS attached
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
 JOIN pg_namespace n ON n.oid = t.relnamespace
 LEFT JOIN pg_constraint o ON o.conindid = i.indexrelid AND o.contype IN ('p', 'u', 'x')
-WHERE {_OWN} AND t.relkind IN ('r', 'p', 'm') ORDER BY i.indrelid, c.relname
+WHERE {OWN} AND t.relkind IN ('r', 'p', 'm') ORDER BY i.indrelid, c.relname
 """
 
 _TRIGGERS = f"""
@@ -124,16 +126,18 @@ SELECT t.oid, t.tgrelid, t.tgname AS name, t.tgtype AS bits, t.tgenabled AS enab
     pg_get_triggerdef(t.oid) AS definition, obj_description(t.oid, 'pg_trigger') AS comment,
     t.tgoldtable AS old_table, t.tgnewtable AS new_table
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND {_OWN} ORDER BY t.tgrelid, t.tgname
+WHERE NOT t.tgisinternal AND t.tgparentid = 0 AND {OWN} ORDER BY t.tgrelid, t.tgname
 """
 
 # Triggers of partitions are copies of their parent's, up to version 14 internal ones; only what was
 # changed on one has to be said.
 _CLONES = f"""
-SELECT t.tgrelid, t.tgname AS name, t.tgenabled AS enabled
-FROM pg_trigger t JOIN pg_trigger p ON p.oid = t.tgparentid AND p.tgenabled <> t.tgenabled
+SELECT t.tgrelid, t.tgname AS name, t.tgenabled AS enabled, p.tgenabled <> t.tgenabled AS changed,
+    obj_description(t.oid, 'pg_trigger') AS comment
+FROM pg_trigger t JOIN pg_trigger p ON p.oid = t.tgparentid AND (p.tgenabled <> t.tgenabled
+    OR obj_description(t.oid, 'pg_trigger') IS NOT NULL)
 JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE (NOT t.tgisinternal OR t.tgconstraint = 0) AND {_OWN} ORDER BY t.tgrelid, t.tgname
+WHERE (NOT t.tgisinternal OR t.tgconstraint = 0) AND {OWN} ORDER BY t.tgrelid, t.tgname
 """
 
 _RULES = f"""
@@ -141,7 +145,7 @@ SELECT r.ev_class, r.rulename AS name, pg_get_ruledef(r.oid) AS definition, r.ev
     obj_description(r.oid, 'pg_rewrite') AS comment
 FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
 JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE r.rulename <> '_RETURN' AND {_OWN} ORDER BY r.ev_class, r.rulename
+WHERE r.rulename <> '_RETURN' AND {OWN} ORDER BY r.ev_class, r.rulename
 """
 
 _POLICIES = f"""
@@ -150,7 +154,7 @@ SELECT p.polrelid, p.polname AS name, p.polcmd AS command, p.polpermissive AS pe
     ARRAY(SELECT CASE WHEN r = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r)) END
         FROM unnest(p.polroles) r) AS roles, obj_description(p.oid, 'pg_policy') AS comment
 FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE {_OWN} ORDER BY p.polrelid, p.polname
+WHERE {OWN} ORDER BY p.polrelid, p.polname
 """
 
 _STATISTICS = f"""
@@ -158,14 +162,15 @@ SELECT s.stxrelid, s.stxname AS name, n.nspname AS schema,
     pg_get_statisticsobjdef(s.oid) AS definition, s.stxstattarget AS target,
     obj_description(s.oid, 'pg_statistic_ext') AS comment
 FROM pg_statistic_ext s JOIN pg_class c ON c.oid = s.stxrelid
-JOIN pg_namespace n ON n.oid = s.stxnamespace WHERE {_OWN} ORDER BY s.stxrelid, s.stxname
+JOIN pg_namespace n ON n.oid = s.stxnamespace WHERE {OWN} ORDER BY s.stxrelid, s.stxname
 """
 
 _TYPES = """
 SELECT t.oid, n.nspname AS schema, t.typname AS name, t.typtype AS kind, t.typrelid, t.typnotnull,
-    format_type(t.oid, NULL) AS spelt, t.typdefault, t.typbasetype, t.typtypmod,
-    format_type(NULLIF(t.typbasetype, 0), t.typtypmod) AS base, t.typndims,
-    CASE WHEN e.typarray = t.oid THEN t.typelem ELSE 0 END AS element,
+    format_type(t.oid, NULL) AS spelt,
+    COALESCE(pg_get_expr(t.typdefaultbin, 0), quote_literal(t.typdefault)) AS typdefault,
+    t.typbasetype, t.typtypmod, format_type(NULLIF(t.typbasetype, 0), t.typtypmod) AS base,
+    t.typndims, CASE WHEN e.typarray = t.oid THEN t.typelem ELSE 0 END AS element,
     c.relkind, obj_description(t.oid, 'pg_type') AS comment,
     CASE WHEN t.typtype = 'd' AND t.typcollation <> b.typcollation
         THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) END AS collation,
@@ -192,7 +197,7 @@ FROM pg_range r JOIN pg_type t ON t.oid = r.rngtypid JOIN pg_namespace n ON n.oi
 JOIN pg_type ct ON ct.oid = r.rngsubtype JOIN pg_opclass oc ON oc.oid = r.rngsubopc
 JOIN pg_namespace on_ ON on_.oid = oc.opcnamespace
 LEFT JOIN pg_collation co ON co.oid = r.rngcollation
-LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace WHERE {_OWN}
+LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace WHERE {OWN}
 """
 
 _SEQUENCES = f"""
@@ -207,7 +212,7 @@ JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
     AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
 LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
-WHERE {_OWN} AND c.relpersistence <> 't' AND {_NO_MEMBER.format("pg_class", "c")}
+WHERE {OWN} AND c.relpersistence <> 't' AND {NO_MEMBER.format("pg_class", "c")}
 ORDER BY n.nspname, c.relname
 """
 
@@ -219,7 +224,7 @@ SELECT p.oid, n.nspname AS schema, p.proname AS name, p.prokind AS kind, p.prosr
     p.provolatile, p.proisstrict, p.prosecdef, p.proretset, p.proargnames AS names,
     p.proargmodes::text[] AS modes, COALESCE(p.proallargtypes, p.proargtypes::oid[]) AS types
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_language l ON l.oid = p.prolang
-WHERE {_OWN} AND {_NO_MEMBER.format("pg_proc", "p")}
+WHERE {OWN} AND {NO_MEMBER.format("pg_proc", "p")}
     AND NOT EXISTS (SELECT 1 FROM pg_depend i WHERE i.classid = 'pg_proc'::regclass
         AND i.objid = p.oid AND i.deptype = 'i')
 ORDER BY n.nspname, p.proname, identity
@@ -240,7 +245,7 @@ SELECT p.oid, a.aggfnoid::regprocedure::text AS signature, a.aggkind, a.aggtrans
     NULLIF(a.aggsortop, 0)::regoperator::text AS sortop,
     pg_get_function_arguments(p.oid) AS arguments
 FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
-JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {_OWN}
+JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {OWN}
 """
 
 # What everybody may do with new routines and types, and may not do with these.
@@ -249,12 +254,12 @@ SELECT n.nspname AS schema, 'EXECUTE ON ' || CASE p.prokind WHEN 'p' THEN 'PROCE
     'FUNCTION ' END || quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '('
     || pg_get_function_identity_arguments(p.oid) || ')' AS "right"
 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-WHERE p.proacl IS NOT NULL AND {_OWN} AND {_NO_MEMBER.format("pg_proc", "p")}
+WHERE p.proacl IS NOT NULL AND {OWN} AND {NO_MEMBER.format("pg_proc", "p")}
     AND NOT EXISTS (SELECT 1 FROM aclexplode(p.proacl) x WHERE x.grantee = 0)
 UNION ALL
 SELECT n.nspname, 'USAGE ON TYPE ' || format_type(t.oid, NULL)
 FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
-WHERE t.typacl IS NOT NULL AND {_OWN} AND {_NO_MEMBER.format("pg_type", "t")}
+WHERE t.typacl IS NOT NULL AND {OWN} AND {NO_MEMBER.format("pg_type", "t")}
     AND NOT EXISTS (SELECT 1 FROM aclexplode(t.typacl) x WHERE x.grantee = 0)
 UNION ALL
 SELECT n.nspname, 'USAGE ON SCHEMA public' FROM pg_namespace n
@@ -264,8 +269,10 @@ ORDER BY 1, 2
 """
 
 _EXTENSIONS = """
-SELECT e.extname AS name, n.nspname AS schema, obj_description(e.oid, 'pg_extension') AS comment
+SELECT e.extname AS name, n.nspname AS schema, obj_description(e.oid, 'pg_extension') AS comment,
+    a.comment AS usual
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+LEFT JOIN pg_available_extensions a ON a.name = e.extname
 WHERE e.extname <> 'plpgsql' ORDER BY e.oid
 """
 
@@ -273,7 +280,7 @@ _COLLATIONS = f"""
 SELECT n.nspname AS schema, c.collname AS name, to_jsonb(c) AS facts,
     obj_description(c.oid, 'pg_collation') AS comment
 FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace
-WHERE {_OWN} AND {_NO_MEMBER.format("pg_collation", "c")} ORDER BY n.nspname, c.collname
+WHERE {OWN} AND {NO_MEMBER.format("pg_collation", "c")} ORDER BY n.nspname, c.collname
 """
 
 _DICTIONARIES = f"""
@@ -282,7 +289,7 @@ SELECT n.nspname AS schema, d.dictname AS name, d.dictinitoption AS options,
     obj_description(d.oid, 'pg_ts_dict') AS comment
 FROM pg_ts_dict d JOIN pg_namespace n ON n.oid = d.dictnamespace
 JOIN pg_ts_template t ON t.oid = d.dicttemplate JOIN pg_namespace tn ON tn.oid = t.tmplnamespace
-WHERE {_OWN} AND {_NO_MEMBER.format("pg_ts_dict", "d")} ORDER BY n.nspname, d.dictname
+WHERE {OWN} AND {NO_MEMBER.format("pg_ts_dict", "d")} ORDER BY n.nspname, d.dictname
 """
 
 _CONFIGURATIONS = f"""
@@ -295,41 +302,13 @@ SELECT n.nspname AS schema, c.cfgname AS name,
         ORDER BY k.tokid) AS mappings
 FROM pg_ts_config c JOIN pg_namespace n ON n.oid = c.cfgnamespace
 JOIN pg_ts_parser p ON p.oid = c.cfgparser JOIN pg_namespace pn ON pn.oid = p.prsnamespace
-WHERE {_OWN} AND {_NO_MEMBER.format("pg_ts_config", "c")} ORDER BY n.nspname, c.cfgname
+WHERE {OWN} AND {NO_MEMBER.format("pg_ts_config", "c")} ORDER BY n.nspname, c.cfgname
 """
 
-# What has no place in an archive, and does not come back either: people have to know. The kind, its
-# catalogue, the column with its schema, and what else tells the user's own from the system's.
-_OTHERS = {
-    "operator": ("pg_operator", "oprnamespace", ""),
-    "operator class": ("pg_opclass", "opcnamespace", ""),
-    "cast": (
-        "pg_cast",
-        "",
-        "c.oid >= 16384 AND NOT EXISTS (SELECT 1 FROM pg_depend i WHERE i.deptype = 'i'"
-        " AND i.classid = 'pg_cast'::regclass AND i.objid = c.oid)",
-    ),
-    "base type": (
-        "pg_type",
-        "typnamespace",
-        "c.typtype = 'b' AND c.typisdefined AND NOT EXISTS"
-        " (SELECT 1 FROM pg_type e WHERE e.typarray = c.oid)",
-    ),
-    "conversion": ("pg_conversion", "connamespace", ""),
-    "text search parser": ("pg_ts_parser", "prsnamespace", ""),
-    "text search template": ("pg_ts_template", "tmplnamespace", ""),
-    "event trigger": ("pg_event_trigger", "", ""),
-    "publication": ("pg_publication", "", ""),
-    "foreign-data wrapper": ("pg_foreign_data_wrapper", "", ""),
-    "foreign server": ("pg_foreign_server", "", ""),
-    "language": ("pg_language", "", "c.lanispl"),
-    "access method": ("pg_am", "", "c.oid >= 16384"),
-    "transform": ("pg_transform", "", ""),
-    "default privilege": ("pg_default_acl", "", ""),
-}
-_SETTINGS = """
-SELECT DISTINCT split_part(unnest(s.setconfig), '=', 1) AS name FROM pg_db_role_setting s
-JOIN pg_database d ON d.oid = s.setdatabase WHERE d.datname = current_database() ORDER BY 1
+# They hold the secrets of other servers, and would begin to copy rows at once.
+_SUBSCRIPTIONS = """
+SELECT s.subname AS name FROM pg_subscription s JOIN pg_database d ON d.oid = s.subdbid
+WHERE d.datname = current_database() ORDER BY 1
 """
 
 
@@ -341,7 +320,7 @@ class Catalogue:
         version = connection.info.server_version
         compression = "NULLIF(a.attcompression, '')" if version >= 140000 else "NULL"
         multirange = "r.rngmultitypid::regtype::text" if version >= 140000 else "NULL"
-        own = _OWN
+        own = OWN
         self.schemas = self._ask(_SCHEMAS)
         self.relations = self._ask(_RELATIONS)
         self.columns = self._by("attrelid", _COLUMNS.format(compression=compression, own=own))
@@ -402,24 +381,6 @@ class Catalogue:
         """How many bytes tables take on disk, beside and in their TOAST tables."""
         return {row["oid"]: row for row in rows(self._connection, _SIZES, oids)}
 
-    def others(self) -> dict[str, list[str]]:
-        """The objects of kinds that are not archived, as the server calls them."""
-        found = {}
-        for kind, (table, home, more) in _OTHERS.items():
-            conditions = [_NO_MEMBER.format(table, "c")]
-            join = ""
-            if home:
-                join = f"JOIN pg_namespace n ON n.oid = c.{home}"
-                conditions.append(_OWN)
-            if more:
-                conditions.append(more)
-            names = self._ask(
-                f"SELECT pg_describe_object('{table}'::regclass, c.oid, 0) AS name FROM {table} c"
-                f" {join} WHERE {' AND '.join(conditions)} ORDER BY 1"
-            )
-            found[kind] = [row["name"] for row in names]
-        found["setting of the database"] = [row["name"] for row in self._ask(_SETTINGS)]
-        found["tablespace of a table"] = [
-            f"{row['schema']}.{row['name']}" for row in self.relations if row["tablespace"]
-        ]
-        return {kind: names for kind, names in found.items() if names}
+    def subscriptions(self) -> list[str]:
+        """The names of what is not archived, as it belongs to other servers."""
+        return [row["name"] for row in self._ask(_SUBSCRIPTIONS)]

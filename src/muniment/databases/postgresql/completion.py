@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from muniment.databases.postgresql.builder import Builder, Item
 from muniment.databases.postgresql.connection import quote, quote_text, rows
+from muniment.databases.postgresql.rights import Rights
 from muniment.databases.postgresql.statements import (
     added_constraint,
     created_index,
@@ -22,7 +23,7 @@ from muniment.sql.leftout import (
     left_out_trigger,
     left_out_view,
 )
-from muniment.sql.model import Database, ForeignKey, Privilege, Schema, Table, UniqueKey, View
+from muniment.sql.model import Database, ForeignKey, Schema, Table, UniqueKey, View
 from muniment.sql.original import split_original
 from muniment.sql.translate import (
     NotTranslatable,
@@ -33,11 +34,6 @@ from muniment.sql.translate import (
 )
 
 __all__ = ["Completion"]
-
-_RIGHTS = {
-    "SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER", "USAGE", "CREATE",
-    "EXECUTE",
-}  # fmt: skip
 
 
 @dataclass
@@ -71,7 +67,12 @@ class Completion:
                     self.builder.make(Item("setting", f"of {schema.name}.{table.name}", (sql,)))
         for item in self._comments():
             self.builder.make(item)
-        self._grant()
+        if self.same:
+            block = self._block(self.database.description)
+            Rights(self.builder, self.database, block).run()
+        else:
+            reason = "they are those of another product"
+            self.builder.left_out.extend(left_out_rights(self.database, reason))
 
     def _block(self, description: str | None) -> tuple[str, ...]:
         _, original = split_original(description)
@@ -214,6 +215,10 @@ class Completion:
         keys |= {check.name for check in table.check_constraints}
         keys |= {table.primary_key.name} if table.primary_key else set()
         for sql in self._block(table.description):
+            if sql.startswith("CREATE FOREIGN TABLE "):
+                item = Item("foreign table", f"{schema.name}.{table.name}", (sql,))
+                self.builder.leave_out(item, "its rows are in a table of this database now")
+                continue
             if is_early(sql) or own_row_count(sql) is not None or _is_last(sql):
                 continue
             if added_constraint(sql) in keys:
@@ -316,7 +321,7 @@ class Completion:
 
     def _table_comments(self, schema: Schema, table: Table) -> Iterator[Item]:
         place = quote(schema.name, table.name)
-        yield from _comment(f"TABLE {place}", _without_heirs(table.description))
+        yield from _comment(f"TABLE {place}", _without_notes(table.description))
         for column in table.columns:
             yield from _comment(f"COLUMN {place}.{quote(column.name)}", column.description)
         indexes = {created_index(sql) for sql in self._block(table.description)}
@@ -330,29 +335,6 @@ class Completion:
         for trigger in table.triggers if self.same else ():
             yield from _comment(f"TRIGGER {quote(trigger.name)} ON {place}", trigger.description)
 
-    def _grant(self) -> None:
-        """Grant what was granted, to those who exist here."""
-        if not self.same:
-            reason = "they are those of another product"
-            self.builder.left_out.extend(left_out_rights(self.database, reason))
-            return
-        here = {row["name"] for row in rows(self.builder.connection, _ROLES)} | {"PUBLIC"}
-        missing: list[tuple[str, str]] = []
-        for privilege in self.database.privileges:
-            if privilege.type == "MEMBER":
-                continue
-            if privilege.grantee not in here:
-                missing.append((privilege.grantee, _grant_sql(privilege) or ""))
-            elif (sql := _grant_sql(privilege)) is not None:
-                refused = self.builder.attempt(moved(sql, self.builder.names))
-                if refused:
-                    item = Item("privilege", f"of {privilege.grantee}", (sql,))
-                    self.builder.leave_out(item, refused.message)
-        for name, sql in missing:
-            self.builder.leave_out(
-                Item("privilege", f"of {name}", (sql,)), "there is no such role here"
-            )
-
 
 def _view_sql(schema: Schema, view: View, query: str) -> str:
     names = names_sql(column.name for column in view.columns)
@@ -361,35 +343,22 @@ def _view_sql(schema: Schema, view: View, query: str) -> str:
     return f"CREATE VIEW {place}{columns} AS\n{query.strip().rstrip(';')}"
 
 
-_ROLES = "SELECT rolname AS name FROM pg_roles"
-
-
-def _grant_sql(privilege: Privilege) -> str | None:
-    right, _, columns = privilege.type.partition(" (")
-    kind, _, name = (privilege.object or "").partition(" ")
-    if right not in _RIGHTS or kind not in (
-        "TABLE", "SEQUENCE", "SCHEMA", "FUNCTION", "PROCEDURE", "TYPE",
-    ):  # fmt: skip
-        return None
-    grantee = "PUBLIC" if privilege.grantee == "PUBLIC" else quote(privilege.grantee)
-    option = " WITH GRANT OPTION" if privilege.option == "GRANT" else ""
-    listed = f" ({columns}" if columns else ""
-    return f"GRANT {right}{listed} ON {kind} {name} TO {grantee}{option}"
-
-
 def _is_last(sql: str) -> bool:
     """Whether a statement needs triggers and keys to be there."""
     words = (" TRIGGER ", " RULE ", " CLUSTER ON ", " REPLICA IDENTITY ")
-    return sql.startswith(("SELECT pg_catalog.setval", "ALTER SEQUENCE")) or (
+    heads = ("SELECT pg_catalog.setval", "ALTER SEQUENCE", "COMMENT ON TRIGGER")
+    return sql.startswith(heads) or (
         sql.startswith("ALTER TABLE") and any(word in sql for word in words)
     )
 
 
-def _without_heirs(description: str | None) -> str | None:
-    """A table's comment without the sentence about its heirs, which was not part of it."""
+def _without_notes(description: str | None) -> str | None:
+    """A table's comment without the sentences on heirs and servers, which were not part of it."""
     text, _ = split_original(description)
-    head, mark, _ = (text or "").rpartition("Its rows include those of the tables that inherit")
-    return head.rstrip("\n") if mark else text
+    for note in ("A foreign table of the server ", "Its rows include those of the tables that inh"):
+        head, mark, _ = (text or "").rpartition(note)
+        text = head.rstrip("\n") if mark else text
+    return text
 
 
 def _comment(place: str, description: str | None, foreign: bool = False) -> Iterator[Item]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from muniment.databases.postgresql.catalogue import Catalogue, Row
 from muniment.databases.postgresql.connection import Connection, execute, quote, quote_text, rows
-from muniment.databases.postgresql.fitting import CLOB, Fit, Fitter
+from muniment.databases.postgresql.fitting import CLOB, LARGE_OBJECT, Fit, Fitter
 from muniment.databases.postgresql.originals import (
     collation_sql,
     extension_sql,
@@ -31,7 +31,18 @@ from muniment.databases.postgresql.outline import (
     result_columns,
     with_view_tables,
 )
+from muniment.databases.postgresql.ownership import default_privileges, given_up, owners
 from muniment.databases.postgresql.routines import read_privileges, read_roles, read_routines
+from muniment.databases.postgresql.specialities import casts, languages, schema_specialities
+from muniment.databases.postgresql.surroundings import (
+    event_triggers,
+    foreign_servers,
+    foreign_table_sql,
+    labels,
+    publications,
+    settings,
+    tablespaces,
+)
 from muniment.databases.postgresql.types import Plain, archived_type
 from muniment.errors import UsageError
 from muniment.sql.model import (
@@ -49,7 +60,6 @@ __all__ = ["Relation", "read_database"]
 
 _TEXTS = ("text", "character varying")
 _ENCODING = "server_encoding"
-_SHOWN = 8  # names of what is not archived
 _PUBLIC = "standard public schema"
 
 
@@ -78,6 +88,7 @@ class _Reader:
     def __post_init__(self) -> None:
         self.fitter = Fitter(self.connection, self.catalogue, self.selection.takes_schema)
         self.states = _sequence_states(self.connection, self.catalogue)
+        self.specialities = schema_specialities(self.connection)
         self._name_identity_sequences()
 
     def database(self, dbname: str) -> Database:
@@ -210,12 +221,13 @@ class _Reader:
                 if not self.selection.wants_text(schema.name, table.name, c["name"])
             ]
             if relation.custom:
-                self._use_path(True)
+                self.use_path(True)
             self.fitter.look(relation.sql, places)
             if relation.custom:
-                self._use_path(False)
+                self.use_path(False)
 
-    def _use_path(self, own: bool) -> None:
+    def use_path(self, own: bool) -> None:
+        """Look names up where the user's own SQL expects them, or nowhere."""
         path = self.user_path if own else "''"
         execute(self.connection, f"SET LOCAL search_path = {path}")
 
@@ -226,9 +238,9 @@ class _Reader:
         if row is None:
             query = self.selection.queries[table.name].strip().rstrip(";")
             sql = f"({query}\n) AS {quote(table.name)}"
-            self._use_path(True)
+            self.use_path(True)
             described = result_columns(self.connection, sql)
-            self._use_path(False)
+            self.use_path(False)
             return Relation(sql + where, (), custom=True), described
         chosen = {c.name for c in table.columns}
         described = [c for c in self.catalogue.columns[row["oid"]] if c["name"] in chosen]
@@ -307,7 +319,7 @@ class _Reader:
             for row in self.catalogue.types.values()
             if row["schema"] == home and row["kind"] == "d" and not row["foreign"]
             and row["oid"] not in described and row["name"] != "lo"
-            for statement in type_statements(self.catalogue, row)
+            for statement in (*type_statements(self.catalogue, row), *_domain_comment(row))
         ]  # fmt: skip
         return tuple(made), loose
 
@@ -316,9 +328,9 @@ class _Reader:
         row = self._row(schema.name, table.name)
         described: list[Row]
         if row is None:
-            self._use_path(True)
+            self.use_path(True)
             described = result_columns(self.connection, relation.sql)
-            self._use_path(False)
+            self.use_path(False)
             table = replace(table, columns=tuple(describe_column(c) for c in described))
         else:
             by_name = {c["name"]: c for c in self.catalogue.columns[row["oid"]]}
@@ -365,7 +377,7 @@ class _Reader:
                 )
                 statements.append(own_rows(found["count"]))
         if row["kind"] == "f":
-            statements = []
+            statements.append(foreign_table_sql(self.connection, self.catalogue, row))
             note = f"A foreign table of the server {row['server']}."
             description = f"{description}\n{note}" if description else note
         return replace(table, description=original(description, statements))
@@ -416,6 +428,9 @@ class _Reader:
         for collation in self.catalogue.collations:
             if collation["schema"] == schema.name and (sql := collation_sql(collation)):
                 yield sql
+                if collation["comment"]:
+                    yield _comment("COLLATION", schema.name, collation)
+        yield from self.specialities[schema.name]
         yield from search_statements(self.catalogue, schema.name)
         yield from self._tables_without_columns(schema.name)
         for row in self.catalogue.closed:
@@ -446,7 +461,20 @@ class _Reader:
                 yield f"CREATE TABLE {quote(home, row['name'])} ()"
 
     def _database_statements(self) -> Iterator[str]:
-        yield from map(extension_sql, self.catalogue.extensions)
+        """What belongs to no schema, in the order in which it is made."""
+        for extension in self.catalogue.extensions:
+            yield from extension_sql(extension)
+        yield from languages(self.connection)
+        yield from foreign_servers(self.connection, self.notes)
+        yield from casts(self.connection, self.selection.takes_schema)
+        yield from tablespaces(self.connection, self.selection.takes)
+        yield from publications(self.connection, self.selection.takes)
+        yield from given_up(self.connection, self.selection)
+        yield from owners(self.connection, self.selection)
+        yield from default_privileges(self.connection, self.selection.takes_schema)
+        yield from labels(self.connection, self.selection.takes_schema)
+        yield from event_triggers(self.connection)
+        yield from settings(self.connection)
 
     def _comment(self) -> str | None:
         (row,) = rows(
@@ -466,24 +494,33 @@ def read_database(
     reader = _Reader(connection, selection, catalogue, notes, path)
     database = reader.database(dbname)
     notes += dict.fromkeys(reader.fitter.notes)
-    _note_others(connection, catalogue, reader, notes)
+    _note_others(database, reader, notes)
     return database, reader.relations
 
 
-def _note_others(
-    connection: Connection, catalogue: Catalogue, reader: _Reader, notes: list[str]
-) -> None:
+def _note_others(database: Database, reader: _Reader, notes: list[str]) -> None:
     """Say what of the database is not in the archive."""
-    for kind, names in catalogue.others().items():
-        shown = ", ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
-        notes.append(f"not archived: {len(names)} {kind}{_plural(kind, len(names))} ({shown}).")
-    (row,) = rows(connection, "SELECT count(*) AS count FROM pg_largeobject_metadata")
-    if row["count"] and not reader.fitter.large_objects:
-        notes.append(f"not archived: {row['count']} large objects that no column refers to.")
-
-
-def _plural(kind: str, count: int) -> str:
-    return "" if count == 1 else "es" if kind.endswith("s") else "s"
+    if names := reader.catalogue.subscriptions():
+        notes.append(f"not archived: subscriptions to other servers ({', '.join(names)}).")
+    places = [
+        f"SELECT {quote(column.name)}::oid FROM {relation.sql}"
+        for schema, table in database.tables()
+        for relation in [reader.relations[schema.name, table.name]]
+        for column, fit in zip(table.columns, relation.fits, strict=True)
+        if isinstance(fit.node, Plain) and fit.node.base == LARGE_OBJECT
+    ]
+    known = " UNION ALL ".join(places) or "SELECT NULL::oid"
+    reader.use_path(True)
+    (row,) = rows(
+        reader.connection,
+        "SELECT count(*) AS count FROM pg_largeobject_metadata m"
+        f" WHERE NOT EXISTS (SELECT 1 FROM ({known}) k (number) WHERE k.number = m.oid)",
+    )
+    reader.use_path(False)
+    if row["count"]:
+        notes.append(
+            f"not archived: {row['count']} large objects that no archived column refers to."
+        )
 
 
 def _sequence_states(connection: Connection, catalogue: Catalogue) -> dict[int, tuple[int, bool]]:
@@ -498,6 +535,11 @@ def _sequence_states(connection: Connection, catalogue: Catalogue) -> dict[int, 
         for row in rows(connection, sql):
             states[row["oid"]] = row["last_value"], row["is_called"]
     return states
+
+
+def _domain_comment(row: Row) -> Iterator[str]:
+    if row["comment"]:
+        yield _comment("DOMAIN", row["schema"], row)
 
 
 def _comment(kind: str, home: str, row: Row) -> str:

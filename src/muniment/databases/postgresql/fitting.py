@@ -17,13 +17,13 @@ from muniment.databases.postgresql.types import Listing, Node, Plain, Record, ar
 from muniment.sql.model import Attribute, UserType
 from muniment.sql.types import NamedType, PredefinedType, Type
 
-__all__ = ["Fit", "Fitter", "Place"]
+__all__ = ["LARGE_OBJECT", "Fit", "Fitter", "Place"]
 
 Place: TypeAlias = tuple[Any, ...]  # a column of a table, or an attribute of a composite type
 
 CLOB = PredefinedType("CLOB")
 _MIXED_INTERVAL = PredefinedType("VARCHAR", 100)
-_LARGE_OBJECT = "large object"
+LARGE_OBJECT = "large object"
 _DEEPEST = 32
 
 
@@ -55,7 +55,6 @@ class Fitter:
     taken: Callable[[str], bool]  # whether a schema is archived, so that types can stand in it
     answers: dict[tuple[Place, str], Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    large_objects: bool = False
     _money: PredefinedType | None = None
 
     def look(self, relation: str, columns: Iterable[tuple[str, Place, int]]) -> None:
@@ -122,8 +121,7 @@ class Fitter:
 
     def _fit_domain(self, place: Place, row: Row) -> Fit:
         if _is_large_object(row):
-            self.large_objects = True
-            plain = Plain(_LARGE_OBJECT, PredefinedType("BLOB"))
+            plain = Plain(LARGE_OBJECT, PredefinedType("BLOB"))
             return Fit(plain, plain.archived)
         base = self.fit(place, row["typbasetype"], row["typtypmod"])
         if isinstance(base.node, Plain) and self._stands(row) and base.cardinality is None:
@@ -165,8 +163,7 @@ class Fitter:
         if name == "money":
             return Plain("money" if len(place) in (0, 3) else "other", self._money_type(place))
         if name == "oid" and self.answers.get((place, "objects")):
-            self.large_objects = True
-            return Plain(_LARGE_OBJECT, PredefinedType("BLOB"))
+            return Plain(LARGE_OBJECT, PredefinedType("BLOB"))
         return Plain(name or "other", archived_type(name, modifier))
 
     def _money_type(self, place: Place) -> PredefinedType:

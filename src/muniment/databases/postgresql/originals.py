@@ -33,6 +33,7 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
     if row["of_type"]:
         yield f"ALTER TABLE {place} OF {row['of_type']}"
     yield from _partitions(catalogue, oid)
+    yield from _inherited_defaults(catalogue, row, place)
     yield from _column_settings(catalogue, row, place)
     for constraint in catalogue.constraints[oid]:
         if constraint["kind"] not in "pufcxn":  # constraint triggers are triggers
@@ -47,11 +48,16 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
             if constraint["kind"] in "xn" and constraint["comment"]:
                 yield _constraint_comment(constraint, place)
     yield from _indexes(catalogue, row, place)
-    yield from _rules(catalogue, oid, "TABLE", place)
     yield from _trigger_states(catalogue, oid, place)
+    yield from _surroundings(catalogue, row, place)
+
+
+def _surroundings(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
+    """What a table may have, be it a partition or not."""
+    yield from _rules(catalogue, row["oid"], "TABLE", place)
     yield from _security(catalogue, row, place)
-    yield from _statistics(catalogue, oid)
-    if row["relreplident"] in _REPLICA:
+    yield from _statistics(catalogue, row["oid"])
+    if row["relreplident"] in _REPLICA and row["kind"] != "f":
         yield f"ALTER TABLE {place} REPLICA IDENTITY {_REPLICA[row['relreplident']]}"
 
 
@@ -167,15 +173,25 @@ def _partitions(catalogue: Catalogue, oid: int) -> Iterator[str]:
         yield from _create_partition(catalogue, parent, child, place)
         if child["comment"]:
             yield f"COMMENT ON TABLE {place} IS {quote_text(child['comment'])}"
+        yield from _column_settings(catalogue, child, place)
+        for column in catalogue.columns[child["oid"]]:
+            if column["comment"]:
+                spelt = f"COMMENT ON COLUMN {place}.{quote(column['name'])}"
+                yield f"{spelt} IS {quote_text(column['comment'])}"
         for constraint in catalogue.constraints[child["oid"]]:
             own = _is_own(constraint) and not constraint["coninhcount"]
             if own and constraint["kind"] in "pufcx":
                 name, definition = quote(constraint["name"]), constraint["definition"]
                 yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {definition}"
+            if constraint["comment"]:
+                yield _constraint_comment(constraint, place)
         yield from _indexes(catalogue, child, place)
         for trigger in catalogue.triggers[child["oid"]]:
             yield trigger["definition"]
+            if trigger["comment"]:
+                yield _trigger_comment(trigger, place)
         yield from _trigger_states(catalogue, child["oid"], place)
+        yield from _surroundings(catalogue, child, place)
         yield from _partitions(catalogue, child["oid"])
 
 
@@ -221,25 +237,39 @@ def _differing_defaults(catalogue: Catalogue, parent: Row, child: Row) -> Iterat
             yield f"{alter} SET NOT NULL"
 
 
+def _inherited_defaults(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
+    above = _columns_above(catalogue, row)
+    for column in catalogue.columns[row["oid"]]:
+        parent = above.get(column["name"])
+        if parent is None or column["attislocal"]:
+            continue
+        alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
+        if column["expression"] != parent["expression"]:
+            default = column["expression"]
+            yield f"{alter} SET DEFAULT {default}" if default else f"{alter} DROP DEFAULT"
+        if column["attnotnull"] and not parent["attnotnull"]:
+            yield f"{alter} SET NOT NULL"
+
+
+def _columns_above(catalogue: Catalogue, row: Row) -> dict[str, Row]:
+    parents = catalogue.parents[row["oid"]]
+    return {c["name"]: c for p in parents for c in catalogue.columns[p["parent"]]}
+
+
 def _column_settings(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
-    inherited = bool(catalogue.parents[row["oid"]])
-    above = {
-        c["name"]: c for p in catalogue.parents[row["oid"]] for c in catalogue.columns[p["parent"]]
-    }
+    """Yield how columns are stored and counted; partitions and heirs begin as their parents are."""
+    above = _columns_above(catalogue, row)
     for column in catalogue.columns[row["oid"]]:
         alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
-        if inherited and not column["attislocal"]:
-            parent = above.get(column["name"])
-            if parent and column["expression"] != parent["expression"]:
-                default = column["expression"]
-                yield f"{alter} SET DEFAULT {default}" if default else f"{alter} DROP DEFAULT"
-            if parent and column["attnotnull"] and not parent["attnotnull"]:
-                yield f"{alter} SET NOT NULL"
-        if column["attstorage"] != column["typstorage"]:
+        parent = above.get(column["name"], {})
+        usual = column["typstorage"]
+        if column["attstorage"] != usual or parent.get("attstorage", usual) != usual:
             yield f"{alter} SET STORAGE {_STORAGE[column['attstorage']]}"
         if column["compression"]:
             method = {"p": "pglz", "l": "lz4"}[column["compression"]]
             yield f"{alter} SET COMPRESSION {method}"
+        elif parent.get("compression"):
+            yield f"{alter} SET COMPRESSION default"
         if (column["attstattarget"] or -1) >= 0:
             yield f"{alter} SET STATISTICS {column['attstattarget']}"
         if column["attoptions"]:
@@ -257,6 +287,8 @@ def _indexes(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
             continue
         elif index["options"]:
             yield f"ALTER INDEX {name} SET ({', '.join(index['options'])})"
+        for number, target in index["targets"]:
+            yield f"ALTER INDEX {name} ALTER COLUMN {number} SET STATISTICS {target}"
         if index["comment"]:
             yield f"COMMENT ON INDEX {name} IS {quote_text(index['comment'])}"
         if index["indisclustered"]:
@@ -281,8 +313,11 @@ def _trigger_states(catalogue: Catalogue, oid: int, place: str) -> Iterator[str]
             state = _ENABLED[trigger["enabled"]]
             yield f"ALTER TABLE {place} {state} TRIGGER {quote(trigger['name'])}"
     for trigger in catalogue.clones[oid]:
-        state = _ENABLED.get(trigger["enabled"], "ENABLE")
-        yield f"ALTER TABLE {place} {state} TRIGGER {quote(trigger['name'])}"
+        if trigger["changed"]:
+            state = _ENABLED.get(trigger["enabled"], "ENABLE")
+            yield f"ALTER TABLE {place} {state} TRIGGER {quote(trigger['name'])}"
+        if trigger["comment"]:
+            yield _trigger_comment(trigger, place)
 
 
 def _security(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
@@ -322,7 +357,9 @@ def view_statements(catalogue: Catalogue, row: Row) -> Iterator[str]:
         query, filled = row["query"].rstrip(";"), "" if row["relispopulated"] else " NO"
         head = f"CREATE MATERIALIZED VIEW {place}{_method(row)}{_with(row['reloptions'])}"
         yield f"{head} AS\n{query}\nWITH{filled} DATA"
+        yield from _column_settings(catalogue, row, place)
         yield from _indexes(catalogue, row, place)
+        yield from _statistics(catalogue, oid)
     elif row["reloptions"]:
         options = _with(row["reloptions"]).strip().removeprefix("WITH ")
         yield f"ALTER VIEW {place} SET {options}"
@@ -334,9 +371,13 @@ def view_statements(catalogue: Catalogue, row: Row) -> Iterator[str]:
     for trigger in catalogue.triggers[oid]:
         yield trigger["definition"]
         if trigger["comment"]:
-            name = quote(trigger["name"])
-            yield f"COMMENT ON TRIGGER {name} ON {place} IS {quote_text(trigger['comment'])}"
+            yield _trigger_comment(trigger, place)
     yield from _trigger_states(catalogue, oid, place)
+
+
+def _trigger_comment(trigger: Row, place: str) -> str:
+    name = quote(trigger["name"])
+    return f"COMMENT ON TRIGGER {name} ON {place} IS {quote_text(trigger['comment'])}"
 
 
 def sequence_sql(row: Row) -> str:
@@ -410,9 +451,11 @@ def _domain_checks(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
                 yield f"{on} IS {quote_text(comment)}"
 
 
-def extension_sql(row: Row) -> str:
-    """The statement that brings an extension."""
-    return f"CREATE EXTENSION IF NOT EXISTS {quote(row['name'])} WITH SCHEMA {quote(row['schema'])}"
+def extension_sql(row: Row) -> Iterator[str]:
+    """Yield the statements that bring an extension."""
+    yield f"CREATE EXTENSION IF NOT EXISTS {quote(row['name'])} WITH SCHEMA {quote(row['schema'])}"
+    if row["comment"] and row["comment"] != row["usual"]:
+        yield f"COMMENT ON EXTENSION {quote(row['name'])} IS {quote_text(row['comment'])}"
 
 
 _PROVIDERS = {"c": "libc", "i": "icu", "b": "builtin"}

@@ -104,14 +104,27 @@ WITH objects AS (
     UNION ALL
     SELECT n.nspname, 'TYPE', format_type(t.oid, NULL), '', t.typacl, t.typowner
     FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
+    UNION ALL
+    SELECT NULL, 'LANGUAGE', quote_ident(l.lanname), '', l.lanacl, l.lanowner FROM pg_language l
+    UNION ALL
+    SELECT NULL, 'FOREIGN DATA WRAPPER', quote_ident(w.fdwname), '', w.fdwacl, w.fdwowner
+    FROM pg_foreign_data_wrapper w
+    UNION ALL
+    SELECT NULL, 'FOREIGN SERVER', quote_ident(s.srvname), '', s.srvacl, s.srvowner
+    FROM pg_foreign_server s
+    UNION ALL
+    SELECT NULL, 'DATABASE', quote_ident(d.datname), '', d.datacl, d.datdba
+    FROM pg_database d WHERE d.datname = current_database()
 )
 SELECT o.home, o.kind, o.object, o.columns, x.privilege_type AS type, x.is_grantable,
     pg_get_userbyid(x.grantor) AS grantor,
     CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(x.grantee) END AS grantee
-FROM objects o, aclexplode(o.acl) x
-WHERE o.acl IS NOT NULL AND o.home !~ '^pg_' AND o.home <> 'information_schema'
-    AND x.grantee <> o.owner
-ORDER BY o.home, o.kind, o.object, o.columns, grantee, type
+FROM objects o, aclexplode(o.acl) WITH ORDINALITY
+    x (grantor, grantee, privilege_type, is_grantable, n)
+WHERE o.acl IS NOT NULL AND x.grantee <> o.owner
+    AND (o.home IS NULL OR (o.home !~ '^pg_' AND o.home <> 'information_schema'))
+    AND NOT (o.kind = 'DATABASE' AND x.grantee = 0)  -- as every database is
+ORDER BY o.home, o.kind, o.object, o.columns, x.n
 """
 
 
@@ -136,7 +149,7 @@ def read_privileges(connection: Connection, taken: Callable[[str], bool]) -> Ite
             role = f"ROLE {quote(row['role'])}"
             yield Privilege("MEMBER", row["grantor"], row["member"], role, option)
     for row in rows(connection, _RIGHTS):
-        if taken(row["home"]):
+        if row["home"] is None or taken(row["home"]):
             yield Privilege(
                 row["type"] + row["columns"],
                 row["grantor"],

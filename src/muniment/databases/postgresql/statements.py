@@ -12,9 +12,13 @@ from collections.abc import Iterator, Mapping
 __all__ = [
     "added_constraint",
     "created_index",
+    "final_stage",
+    "is_database_setting",
     "is_definition",
     "is_early",
+    "kind_and_name",
     "moved",
+    "named_owner",
     "own_row_count",
 ]
 
@@ -31,16 +35,43 @@ _NAME = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
 _PLACE = rf"{_NAME}(?:\.{_NAME})*"
 
 _DEFINITION = re.compile(
-    r"""CREATE\s+(OR\s+REPLACE\s+)?(UNLOGGED\s+|UNIQUE\s+|MATERIALIZED\s+|CONSTRAINT\s+)?
+    r"""CREATE\s+(OR\s+REPLACE\s+)?
+        (UNLOGGED\s+|UNIQUE\s+|MATERIALIZED\s+|CONSTRAINT\s+|DEFAULT\s+|TRUSTED\s+)?
         (TABLE|INDEX|VIEW|SEQUENCE|TYPE|DOMAIN|FUNCTION|PROCEDURE|AGGREGATE|TRIGGER|RULE|POLICY
-        |STATISTICS|COLLATION|EXTENSION|SCHEMA|TEXT\s+SEARCH)\b
-      | ALTER\s+(TABLE|INDEX|VIEW|SEQUENCE|DOMAIN|STATISTICS|TEXT\s+SEARCH)\b
+        |STATISTICS|COLLATION|EXTENSION|SCHEMA|TEXT\s+SEARCH|OPERATOR|CAST|CONVERSION|LANGUAGE
+        |ACCESS\s+METHOD|TRANSFORM|FOREIGN\s+DATA\s+WRAPPER|SERVER|USER\s+MAPPING
+        |PUBLICATION|EVENT\s+TRIGGER)\b
+      | ALTER\s+(TABLE|INDEX|VIEW|SEQUENCE|DOMAIN|STATISTICS|TEXT\s+SEARCH|MATERIALIZED\s+VIEW
+        |OPERATOR\s+FAMILY|EVENT\s+TRIGGER|DEFAULT\s+PRIVILEGES)\b
+      | ALTER\ [^;]+\ OWNER\ TO\ [^;]+\Z
       | COMMENT\s+ON\b
-      | REVOKE\ (EXECUTE|USAGE)\ ON\ (FUNCTION|PROCEDURE|TYPE|SCHEMA)\ .*\ FROM\ PUBLIC\Z
+      | SECURITY\s+LABEL\s+FOR\b
+      | REVOKE\ (EXECUTE|USAGE)\ ON\ (FUNCTION|PROCEDURE|TYPE|SCHEMA|LANGUAGE)\ .*\ FROM\ PUBLIC\Z
+      | REVOKE\ [A-Z]+\ ON\ (TABLE|SEQUENCE)\ .*\ FROM\ CURRENT_USER\Z
       | SELECT\ pg_catalog\.setval\(
         (E'(?:[^'\\]|''|\\\\)+'|'(?:[^'\\]|'')+'),\ -?\d+,\ (true|false)\)\Z""",
     re.VERBOSE | re.IGNORECASE,
 )
+_KIND = re.compile(
+    r"""(?:CREATE|ALTER|COMMENT\ ON)[ ]
+    (?:DEFAULT\ (?!P)|TRUSTED\ )?
+    (?P<kind>OPERATOR\ CLASS|OPERATOR\ FAMILY|OPERATOR|CAST|CONVERSION|LANGUAGE|ACCESS\ METHOD
+    |TRANSFORM|FOREIGN\ DATA\ WRAPPER|SERVER|USER\ MAPPING|PUBLICATION|EVENT\ TRIGGER
+    |TEXT\ SEARCH\ [A-Z]+|COLLATION|SEQUENCE|TYPE|DOMAIN|DEFAULT\ PRIVILEGES)\ (?P<name>.+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_STAGES = (  # of what follows everything else; the first that matches holds
+    re.compile(r"(CREATE|ALTER|COMMENT ON) EVENT TRIGGER "),
+    re.compile(r"ALTER DEFAULT PRIVILEGES |SECURITY LABEL "),
+    re.compile(r"ALTER .* OWNER TO ", re.DOTALL),
+    re.compile(
+        r"(CREATE|COMMENT ON) PUBLICATION |ALTER .* SET TABLESPACE |REVOKE .* FROM CURRENT_USER\Z"
+        r"|REVOKE USAGE ON LANGUAGE ",
+        re.DOTALL,
+    ),
+)
+_DATABASE_SETTING = re.compile(r"ALTER (ROLE .* IN )?DATABASE ", re.DOTALL)
+_OWNER = re.compile(rf".* OWNER TO (?P<role>{_NAME})\Z", re.DOTALL)
 _EARLY = re.compile(
     r"CREATE (UNLOGGED )?TABLE\b|ALTER TABLE ONLY .* ALTER COLUMN .* (SET DEFAULT|DROP DEFAULT|SET"
     r" NOT NULL|SET STORAGE|SET COMPRESSION)\b|ALTER TABLE .* ATTACH PARTITION ",
@@ -71,6 +102,49 @@ def is_definition(sql: str) -> bool:
     words = [text.upper() for kind, text in kinds if kind == "word"]
     makes_rows = words[:2] == ["CREATE", "TABLE"] and _top_level(kinds, ("word", "AS"))
     return not makes_rows
+
+
+def final_stage(sql: str) -> int:
+    """When a statement runs that follows everything else: 0 for one that does not, then 1 to 4.
+
+    >>> final_stage("CREATE PUBLICATION p"), final_stage("ALTER TABLE t OWNER TO o")
+    (1, 2)
+    """
+    for stage, pattern in zip((4, 3, 2, 1), _STAGES, strict=True):
+        if pattern.match(sql):
+            return stage
+    return 0
+
+
+def is_database_setting(sql: str) -> bool:
+    """Whether a statement sets something for a database as a whole."""
+    return _DATABASE_SETTING.match(sql) is not None
+
+
+def named_owner(sql: str) -> str | None:
+    """The role that becomes the owner of something."""
+    match = _OWNER.match(sql)
+    return _unquoted(match["role"]) if match else None
+
+
+def kind_and_name(sql: str) -> tuple[str, str] | None:
+    """What a statement of PostgreSQL alone makes, as a report calls it.
+
+    >>> kind_and_name("CREATE CAST (a.b AS text) WITHOUT FUNCTION")
+    ('cast', '(a.b AS text)')
+    """
+    match = _KIND.match(sql)
+    if sql.startswith("SECURITY LABEL "):
+        return "security label", sql.partition(" ON ")[2].rpartition(" IS ")[0]
+    if match is None:
+        return None
+    kind, name = match["kind"].lower(), match["name"]
+    if kind == "cast":
+        return kind, name[: name.find(")") + 1]
+    end = re.compile(
+        r"\ (?:\(|OWNER\ |FOR\ TYPE|USING|IS\ |WITH\ |HANDLER|AS\ |ON\ |ADD\ )"
+    ).search(name)
+    return kind, name[: end.start()] if end else name
 
 
 def is_early(sql: str) -> bool:
@@ -119,7 +193,11 @@ def moved(sql: str, names: Mapping[str, str]) -> str:
                 for spelt in (f"{old}.", f"{_quoted(old)}."):
                     if text.startswith(f"'{spelt}"):
                         tokens[number] = kind, f"'{_quoted(new)}.{text[len(spelt) + 1 :]}"
-        elif kind == "dollar" or (kind == "word" and text.upper() == "SCHEMA" and number < 4):
+        elif kind == "dollar" or (
+            kind == "word"
+            and text.upper() == "SCHEMA"
+            and (number < 4 or tokens[number - 2][1].upper() == "IN")
+        ):
             follows = [n for n in range(number + 1, len(tokens)) if tokens[n][0] != "space"]
             if kind == "word" and follows and _unquoted(tokens[follows[0]][1]) in names:
                 name = _unquoted(tokens[follows[0]][1])

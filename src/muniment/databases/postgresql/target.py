@@ -32,7 +32,14 @@ from muniment.databases.postgresql.pieces import (
     cut_rows,
 )
 from muniment.databases.postgresql.roles import make_roles
-from muniment.databases.postgresql.statements import is_early, moved, own_row_count
+from muniment.databases.postgresql.statements import (
+    final_stage,
+    is_database_setting,
+    is_early,
+    kind_and_name,
+    moved,
+    own_row_count,
+)
 from muniment.databases.postgresql.tables import (
     LONGEST_NAME,
     byte_length,
@@ -132,7 +139,8 @@ class PostgresqlTarget:
             make_roles(self._builder, database)
         if self._same:
             for sql in _statements(database.description):
-                self._builder.make(Item("extension", sql.rpartition(" EXISTS ")[2], (sql,)))
+                if sql.startswith("CREATE EXTENSION "):
+                    self._builder.make(Item("extension", sql.rpartition(" EXISTS ")[2], (sql,)))
         items = [*self._types_and_routines(database), *self._table_items(database)]
         for item, reason in self._builder.settle(items):
             self._make_otherwise(database, item, reason)
@@ -166,13 +174,17 @@ class PostgresqlTarget:
             )
 
     def _types_and_routines(self, database: Database) -> Iterator[Item]:
+        for sql in _statements(database.description) if self._same else ():
+            later = final_stage(sql) or is_database_setting(sql)
+            if not later and not sql.startswith("CREATE EXTENSION "):
+                yield _special_item(sql, "of the database")
         for schema in database.schemas:
             if not self._same:
                 for thing, sql in create_types(schema):
                     yield Item("type", thing, (sql,), foreign=False)
                 continue
             for sql in _statements(schema.description)[1:]:
-                yield Item("definition", f"of schema {schema.name}", (sql,))
+                yield _special_item(sql, f"of schema {schema.name}")
             brought = {t.name: _statements(t.description) for t in schema.types}
             plain = dict(create_types(schema))
             for name, statements in brought.items():
@@ -368,6 +380,11 @@ JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = a.atttyp
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p')
     AND (a.attgenerated <> '' OR t.typname IN ('oid', 'lo'))
 """
+
+
+def _special_item(sql: str, where: str) -> Item:
+    """Something that PostgreSQL alone has."""
+    return Item(*(kind_and_name(sql) or ("definition", where)), (sql,))
 
 
 def _statements(description: str | None) -> tuple[str, ...]:
