@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -107,11 +107,13 @@ class Inside(type(Path())):  # type: ignore[misc]  # the class of paths on this 
     """A file that lies inside another one, from a byte on: a path that leads to the outer file.
 
     ``beside`` are the files that lay around it, by their paths from its folder; what lies around
-    the outer file has nothing to do with it.
+    the outer file has nothing to do with it. A file in parts has ``pieces``, each of an outer file
+    of its own, from a byte on, so many bytes; the path leads to the first.
     """
 
     start = 0
     size: int | None = None
+    pieces: tuple[tuple[Path, int, int], ...] = ()
     label = ""
     beside: Mapping[str, Beside] = MappingProxyType({})
 
@@ -125,8 +127,19 @@ class Inside(type(Path())):  # type: ignore[misc]  # the class of paths on this 
         beside: Mapping[str, Beside] | None = None,
     ) -> Inside:
         """Name ``size`` bytes of a file, from ``start`` on."""
-        made = cls(outer)
-        made.start, made.size, made.label = start, size, label
+        return cls.joined([(Path(str(outer)), start, size)], label, beside)
+
+    @classmethod
+    def joined(
+        cls,
+        pieces: Sequence[tuple[Path, int, int]],
+        label: str,
+        beside: Mapping[str, Beside] | None = None,
+    ) -> Inside:
+        """Name the bytes of several files, one after the other."""
+        made = cls(pieces[0][0])
+        made.pieces, made.start = tuple(pieces), pieces[0][1]
+        made.size, made.label = sum(size for _, _, size in pieces), label
         made.beside = beside or {}
         return made
 
@@ -144,14 +157,15 @@ class Inside(type(Path())):  # type: ignore[misc]  # the class of paths on this 
     def __reduce__(self) -> tuple[object, ...]:
         if self.size is None:
             return Path, (str(self),)
-        return Inside.of, (Path(str(self)), self.start, self.size, self.label, dict(self.beside))
+        return Inside.joined, (self.pieces, self.label, dict(self.beside))
 
 
 def chunks_of(path: Path, size: int = 1 << 20) -> Iterator[bytes]:
     """Yield the bytes of a file, also of one that lies inside another."""
-    start, left = (path.start, path.size) if isinstance(path, Inside) else (0, None)
-    with path.open("rb") as stream:
-        stream.seek(start)
-        while chunk := stream.read(size if left is None else min(size, left)):
-            yield chunk
-            left = None if left is None else left - len(chunk)
+    pieces = path.pieces if isinstance(path, Inside) and path.pieces else ((path, 0, -1),)
+    for outer, start, left in pieces:
+        with outer.open("rb") as stream:
+            stream.seek(start)
+            while left and (chunk := stream.read(size if left < 0 else min(size, left))):
+                yield chunk
+                left = left if left < 0 else left - len(chunk)

@@ -14,7 +14,7 @@ from muniment.errors import StoreError
 from muniment.objects import Datastream
 from muniment.repository.catalogue import Stream
 from muniment.repository.settings import new_uuid, now
-from muniment.repository.storage import Growing
+from muniment.repository.storage import Growing, Place
 from muniment.tape.write import SOFTWARE
 
 if TYPE_CHECKING:
@@ -40,19 +40,18 @@ class Mark(NamedTuple):
 class _Arc:
     """One file that grows."""
 
-    def __init__(self, uri: str, file: int, growing: Growing, index: Path) -> None:
-        self.uri, self.file, self.growing = uri, file, growing
+    def __init__(self, uri: str, file: int, growing: Growing, place: Place) -> None:
+        self.uri, self.file, self.growing, self.place = uri, file, growing, place
         self.good = growing.position  # what is acknowledged
         self.kept = 0  # acknowledged datastreams
-        self.index = ArcIndexWriter(index)
+        self.index = ArcIndexWriter(place.index(growing.name))
 
 
 class ArcBatch:
     """Writes datastreams into one file after the other."""
 
-    def __init__(self, store: Store, place: int, tape_id: str) -> None:
-        self._store, self._number, self._tape_id = store, place, tape_id
-        self._place = store.places[place]
+    def __init__(self, store: Store, tape_id: str) -> None:
+        self._store, self._tape_id = store, tape_id
         self._form = format_of(store.settings.format)
         self._arcs: list[_Arc] = []
         self._fresh: list[Stream] = []
@@ -167,13 +166,14 @@ class ArcBatch:
         self.flush()
         uuid = new_uuid()
         name, uri, date = f"{uuid}{self._form.suffix}", f"urn:uuid:{uuid}", now()
-        catalogue = self._store.catalogue
+        catalogue, number = self._store.catalogue, self._store.roomiest()
+        place = self._store.places[number]
         with catalogue.change():
-            growing = self._place.begin(name)
+            growing = place.begin(name)
             facts = {"software": SOFTWARE, "tape": self._tape_id}
             growing.write(self._form.first(uri, name, date, facts))
-            file = catalogue.add_file(uri, "arc", self._number, name, {"tape": self._tape_id})
-        self._arcs.append(_Arc(uri, file, growing, self._place.index(name)))
+            file = catalogue.add_file(uri, "arc", number, name, {"tape": self._tape_id})
+        self._arcs.append(_Arc(uri, file, growing, place))
         return self._arcs[-1]
 
     def _holds_something(self) -> bool:
@@ -224,7 +224,7 @@ class ArcBatch:
             self._store.catalogue.remove_file(arc.file)
         self._arcs = [arc for arc in self._arcs if arc.kept]
         for arc in self._arcs:
-            self._place.seal(arc.growing)
+            arc.place.seal(arc.growing)
             self._store.catalogue.set_file(arc.file, sealed=1, end=arc.good)
         return [arc.uri for arc in self._arcs]
 

@@ -17,6 +17,7 @@ from muniment.repository.session import Source
 from muniment.siard import open_siard
 from muniment.siard.lobs.location import is_absolute
 from muniment.siard.lobs.mapping import Mapping
+from muniment.siard.volumes import first_volume, part_name, part_of, volume_paths
 from muniment.sql.model import Database
 
 __all__ = ["Submission", "media_type", "same_as", "submissions", "submit_file", "submit_folder"]
@@ -53,6 +54,9 @@ def media_type(name: str) -> str:
     >>> media_type("a/b.siard"), media_type("x.pdf"), media_type("README")
     ('application/x-siard', 'application/pdf', 'application/octet-stream')
     """
+    whole, number = part_of(name)  # of an archive in parts, the first stands for all
+    if number == 1:
+        name = whole if whole.lower().endswith(".siard") else name
     suffix = "." + name.rpartition(".")[2].lower()
     found = _OTHERS.get(suffix) or _KNOWN.types_map[1].get(suffix)
     return found or "application/octet-stream"
@@ -66,7 +70,8 @@ def submissions(
         if not path.is_dir():
             yield submit_file(path, folders)
         elif each:
-            yield from (submit_file(file) for file in _files(path))
+            files = (file for file in _files(path) if not _follows(file))
+            yield from (submit_file(file) for file in files)
         else:
             yield submit_folder(path)
 
@@ -76,29 +81,36 @@ def submit_file(
 ) -> Submission:
     """Return a file as an object, a SIARD archive together with its folders of large objects."""
     if not path.is_file():
-        raise UsageError(f"there is no file {path}")
+        path = first_volume(path)
+        if not path.is_file():
+            raise UsageError(f"there is no file {path}")
     name = _checked(path.name)
     kind = media_type(name)
     if kind != SIARD and not folders:
         about = (("title", name), ("format", kind))
         return Submission((Source(name, path, kind),), about, (), contents)
-    sources = [Source(name, path, kind)]
-    metadata = [("title", name), ("format", kind)]
-    facts: list[tuple[str, str]] = []
-    if kind == SIARD:
-        with open_siard(path) as archive:
-            database = archive.describe()
-        metadata, facts = _described(path, database)
-        folders = [*folders, *_lob_folders(path, database)]
-    elif folders:
+    if kind != SIARD:
         raise UsageError(f"{path} is no SIARD archive; only those have folders of large objects")
-    mapped = _mapped(path) if kind == SIARD else set()
+    parts = volume_paths(path)
+    sources = [Source(_checked(part.name), part, media_type(part.name)) for part in parts]
+    with open_siard(path) as archive:
+        database = archive.describe()
+    path = path.with_name(part_of(path.name)[0])
+    metadata, facts = _described(path, database)
+    folders = [*folders, *_lob_folders(path, database)]
+    mapped = _mapped(path)
     for folder in folders:
         if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}")
         # A place that mapping.txt names holds what belongs beside the archive.
         sources += _sources(folder, folder if folder.resolve() in mapped else folder.parent)
     return Submission(tuple(sources), tuple(metadata), tuple(facts), contents)
+
+
+def _follows(path: Path) -> bool:
+    """Whether a file is a later part of an archive, whose first part stands for all."""
+    whole, number = part_of(path.name)
+    return number > 1 and path.with_name(part_name(whole, 1)).is_file()
 
 
 def submit_folder(folder: Path) -> Submission:

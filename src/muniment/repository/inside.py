@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import atexit
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from muniment.arc import open_record
 from muniment.arc.records import ArcRecord
-from muniment.files import Beside, Inside
+from muniment.files import Inside
 from muniment.repository.storage import Place
 
 __all__ = ["StoredFile"]
@@ -44,15 +44,16 @@ class StoredFile:
             while chunk := stream.read(_CHUNK):
                 yield chunk
 
-    def inside(self, label: str, beside: Mapping[str, Beside] | None = None) -> Inside:
-        """Return a path that leads to it in place; not for one that is compressed."""
+    @property
+    def piece(self) -> tuple[Path, int, int]:
+        """The file that holds it, its first byte there, its size; not for what is compressed."""
         start = self.record.offset + self.record.block
-        return Inside.of(self.place.local(self.file), start, self.record.size, label, beside)
+        return self.place.local(self.file), start, self.record.size
 
     def path(self) -> Path:
         """Return a path to it; one that is compressed is inflated, and ends with the process."""
         if not self.packed:
-            return self.inside(self.name)
+            return Inside.of(*self.piece, self.name)
         with tempfile.NamedTemporaryFile(prefix="muniment-", delete=False) as spool:
             path = Path(spool.name)
             atexit.register(path.unlink, missing_ok=True)

@@ -110,7 +110,7 @@ class Session:
             self._file = store.catalogue.add_file(self._tape_id, "tape", number, name, {"own": 1})
             store.catalogue.set_file(self._file, base=len(head), end=len(head))
         self._base = self._good = len(head)
-        self._arcs = ArcBatch(store, number, self._tape_id)
+        self._arcs = ArcBatch(store, self._tape_id)
 
     def __enter__(self) -> Session:
         return self

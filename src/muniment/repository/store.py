@@ -10,10 +10,11 @@ import os
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,12 +23,13 @@ from muniment.errors import DigestMismatch, IdentifierError, NotFound, StoreErro
 from muniment.files import Inside, new_file
 from muniment.identifiers import parse_pdi
 from muniment.names import Names
-from muniment.objects import DigitalObject, read_object
+from muniment.objects import Datastream, DigitalObject, read_object
 from muniment.repository.catalogue import Catalogue, File, Found, Stream
 from muniment.repository.inside import StoredFile
 from muniment.repository.naming import open_names
 from muniment.repository.settings import Settings, new_uuid, now
 from muniment.repository.storage import open_place
+from muniment.siard.volumes import part_name, part_of
 from muniment.tape.document import standalone
 from muniment.tape.exact import read_head
 from muniment.tape.records import TapeHead
@@ -299,36 +301,39 @@ class Store:
         if not wanted:
             raise NotFound(f"{name} is not a SIARD archive")
         archive = wanted[0]
+        parts = _parts(archive, streams)
         label = name if archive.identifier == name else f"{found.pdi or name}: {archive.path}"
         home = archive.path.rpartition("/")[0]
         beside = {
             each.path.removeprefix(f"{home}/" if home else ""): self._stored(each.identifier)
             for each in streams
-            if each is not archive and (not home or each.path.startswith(f"{home}/"))
+            if each not in parts and (not home or each.path.startswith(f"{home}/"))
         }
-        return self._in_place(archive.identifier, label, beside)
+        return self._in_place([self._stored(part.identifier) for part in parts], label, beside)
 
     def _stored(self, identifier: str) -> StoredFile:
         stream = self.stream(identifier)
         file = self.catalogue.file(stream.file)
         return StoredFile(self.places[file.place], file.name, stream.record, identifier)
 
-    def _in_place(self, identifier: str, label: str, beside: dict[str, StoredFile]) -> Inside:
-        stored = self._stored(identifier)
-        if not stored.packed:
-            return stored.inside(label, beside)
+    def _in_place(
+        self, parts: list[StoredFile], label: str, beside: dict[str, StoredFile]
+    ) -> Inside:
+        if not any(part.packed for part in parts):
+            return Inside.joined([part.piece for part in parts], label, beside)
+        identifier = parts[0].name
         spool = self._spools.get(identifier)
         if spool is None:
             spool = tempfile.NamedTemporaryFile(prefix="muniment-")  # noqa: SIM115  until close()
             try:
-                for chunk in stored.chunks():
+                for chunk in chain.from_iterable(part.chunks() for part in parts):
                     spool.write(chunk)
                 spool.flush()
             except BaseException:
                 spool.close()
                 raise
             self._spools[identifier] = spool
-        return Inside.of(Path(spool.name), 0, stored.size, label, beside)
+        return Inside.of(Path(spool.name), 0, sum(part.size for part in parts), label, beside)
 
     def extract(self, found: Found, folder: Path) -> list[Path]:
         """Write the files of an object into a folder as they were added, each proved."""
@@ -358,6 +363,16 @@ def version_of(found: Found) -> int:
     """The version that a record is of its content; 1 if it does not say."""
     number = found.pdi.rpartition(".")[2]
     return int(number) if number.isdecimal() else 1
+
+
+def _parts(archive: Datastream, streams: Sequence[Datastream]) -> list[Datastream]:
+    """Return the datastreams that an archive lies in: itself, or all its parts in their order."""
+    whole, number = part_of(archive.path)
+    if number != 1:
+        return [archive]
+    found = {each.path: each for each in streams}
+    paths = takewhile(found.__contains__, (part_name(whole, n) for n in count(1)))
+    return [found[path] for path in paths]
 
 
 def _canonical(name: str) -> str:

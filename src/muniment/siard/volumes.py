@@ -21,7 +21,7 @@ from muniment.files import Inside, new_file, refuse_existing, settle
 
 __all__ = [
     "Sink", "VolumeWriter", "Volumes", "exists", "first_volume", "new_volumes", "part_name",
-    "volume_paths",
+    "part_of", "volume_paths",
 ]  # fmt: skip
 
 _OPEN = 64  # parts
@@ -35,6 +35,16 @@ def part_name(name: str, number: int) -> str:
     'Northwind.siard_part001'
     """
     return f"{name}_part{number:03}"
+
+
+def part_of(name: str) -> tuple[str, int]:
+    """Return the name of the archive and the number of a part; 0 for what is no part.
+
+    >>> part_of("Northwind.siard_part002"), part_of("Northwind.siard")
+    (('Northwind.siard', 2), ('Northwind.siard', 0))
+    """
+    match = _PART.fullmatch(name)
+    return (match["name"], int(match["number"])) if match else (name, 0)
 
 
 def first_volume(path: Path) -> Path:
@@ -52,6 +62,8 @@ def exists(path: Path) -> bool:
 
 def volume_paths(path: Path) -> tuple[Path, ...]:
     """Return the files that an archive lies in, in order."""
+    if isinstance(path, Inside) and path.pieces:
+        return tuple(outer for outer, _, _ in path.pieces)
     first = first_volume(path)
     match = _PART.fullmatch(first.name)
     if not match or not first.exists():
@@ -86,10 +98,12 @@ class Volumes:
         kept = self.paths if len(self.paths) <= _OPEN else ()
         self._files = [os.open(part, os.O_RDONLY) for part in kept]
         self.close = weakref.finalize(self, _close, self._files)
-        sizes = [part.stat().st_size for part in self.paths]
-        self._base = 0
-        if isinstance(path, Inside) and path.size is not None:  # kept in a store, read in place
-            self._base, sizes = path.start, [path.size]
+        self._bases = [0] * len(self.paths)
+        if isinstance(path, Inside) and path.pieces:  # kept in a store, read in place
+            self._bases = [start for _, start, _ in path.pieces]
+            sizes = [size for _, _, size in path.pieces]
+        else:
+            sizes = [part.stat().st_size for part in self.paths]
         self._starts = [0, *accumulate(sizes)]
         self.size = self._starts.pop()
 
@@ -112,8 +126,9 @@ class Volumes:
 
     def _read(self, offset: int, size: int) -> bytes:
         number = bisect_right(self._starts, offset) - 1
-        size = min(size, self.size - offset)
-        within = self._base + offset - self._starts[number]
+        end = self._starts[number + 1] if number + 1 < len(self._starts) else self.size
+        size = min(size, end - offset)
+        within = self._bases[number] + offset - self._starts[number]
         if self._files:
             data = os.pread(self._files[number], size, within)
         else:
