@@ -285,3 +285,38 @@ def test_descriptions_become_a_new_version(client: TestClient, kept: Kept) -> No
 def test_facts_of_pages_are_plain_json(client: TestClient, kept: Kept) -> None:
     text = client.get(f"{kept.page(kept.trees)}?format=json").text
     assert json.loads(text)["file"] == "trees.siard"
+
+
+def test_search_finds_every_description_page_by_page(tmp_path: Path) -> None:
+    with (
+        Store.create(tmp_path / "many", series="db.example.ch") as store,
+        Session(store) as session,
+    ):
+        for number in range(430):
+            words = [("title", f"Deed {number}"), ("description", "Grundbuch Ölmühle 土地台帳")]
+            note = Source("deed.txt", f"{number}".encode(), "text/plain")
+            session.add([note], contents=[f"urn:example:deed-{number}"], metadata=words)
+    desk = Desk(tmp_path / "many", "http://archive.example", ("a@archive.example",))
+    with TestClient(create_doors(desk), base_url="http://localhost") as client:  # type: ignore[arg-type]
+
+        def titles(address: str) -> list[str]:
+            found: list[str] = []
+            while address:
+                joint = "&" if "?" in address else "?"
+                page = client.get(f"{address}{joint}format=json").json()
+                assert page["complete"]
+                found += [each["title"] for each in page["found"]]
+                address = page["next"]
+            return found
+
+        assert sorted(titles("/search?q=olmuhle+grundb")) == sorted(f"Deed {n}" for n in range(430))
+        assert titles("/search?q=deed+429") == ["Deed 429"]
+        assert len(titles("/search?q=台帳")) == 430
+        assert titles("/search?q=%25%25") == titles('/search?q="x"+OR+deed*') == []
+        with Store(tmp_path / "many") as store, Session(store) as session:
+            note = Source("deed.txt", b"new", "text/plain")
+            session.add(
+                [note], contents=["urn:example:new"], metadata=[("title", "Deed, the last")]
+            )
+        assert titles("/search?q=the+last") == ["Deed, the last"]
+        assert client.get("/search?q=a&before=x").status_code == 400

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -14,6 +13,7 @@ from muniment.errors import UsageError
 from muniment.repository import Store
 from muniment.repository.access import access_of
 from muniment.repository.catalogue import Found
+from muniment.repository.words import Words
 from muniment.tape.records import STORE
 from muniment.web.doors.permission import Reader
 from muniment.web.identifier_page import identifier_url
@@ -23,8 +23,7 @@ from muniment.web.store_site import Kept, StoreSite, is_withdrawn, kept_archives
 __all__ = ["health_page", "search_store_page", "store_home_page", "token_page"]
 
 _LISTED = 50
-_LOOKED_AT = 5000  # descriptions that one search reads
-_SECONDS = 3.0
+_SECONDS = 2.0  # that a search may spend on what was added since the last one
 _LOGS = 20
 
 
@@ -78,39 +77,28 @@ def search_store_page(request: Request, store: Store) -> Page:
     """Objects by any of their names, or by words of their titles and descriptions."""
     site: StoreSite = request.app.state.site
     words = request.query_params.get("q", "").strip()[:300]
-    facts: dict[str, Any] = {"q": words, "found": [], "complete": True}
+    before = request.query_params.get("before", "")
+    if before and not (before.isdecimal() and len(before) < 19):
+        raise UsageError(f"{before[:60]!r} is not a place in the list of what was found")
+    facts: dict[str, Any] = {"q": words, "found": [], "next": None, "complete": True}
     if words:
         reader = site.reader(request, store)
-        found = {each.identifier: each for each in store.versions(words)}
-        matches, facts["complete"] = _matching(store, words, reader)
-        found.update((each.identifier, each) for each in matches)
-        facts["found"] = [_hit(store, each, reader) for each in islice(found.values(), _LISTED)]
+        named = {} if before else {each.identifier: each for each in store.versions(words)}
+        found = list(named.values())[:_LISTED]
+        with Words(store) as said:
+            facts["complete"] = said.catch_up(_SECONDS)
+            facts["searched"] = said.count()
+            for place, identifier in said.find(words, int(before) if before else None):
+                if len(found) >= _LISTED:
+                    facts["next"] = f"/search?q={quote(words)}&before={place + 1}"
+                    break
+                record = store.catalogue.record(identifier)
+                if record is not None and identifier not in named and reader.seen(store, [record]):
+                    found.append(record)
+        if not facts["complete"]:
+            site.read_on()
+        facts["found"] = [_hit(store, each, reader) for each in found]
     return Page("store_search.html", facts)
-
-
-def _matching(store: Store, words: str, reader: Reader) -> tuple[list[Found], bool]:
-    """Return objects whose description has all words; and whether all could be looked at."""
-    wanted = words.casefold().split()
-    started, looked = time.monotonic(), 0
-    found: list[Found] = []
-    rows = store.catalogue.answer(
-        "SELECT identifier FROM record WHERE kind = 'object' "
-        "ORDER BY date DESC, file DESC, number DESC LIMIT ?",
-        (_LOOKED_AT + 1,),
-    )
-    for (identifier,) in list(rows):
-        looked += 1
-        if looked > _LOOKED_AT or time.monotonic() - started > _SECONDS:
-            return found, False
-        record = store.catalogue.record(identifier)
-        if record is None or not reader.seen(store, [record]):
-            continue
-        text = " ".join(value for _, value in store.object(record).metadata).casefold()
-        if all(word in text for word in wanted):
-            found.append(record)
-            if len(found) >= _LISTED:
-                return found, True
-    return found, True
 
 
 def _hit(store: Store, found: Found, reader: Reader) -> dict[str, Any]:

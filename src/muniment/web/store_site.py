@@ -23,6 +23,7 @@ from muniment.repository.catalogue import Found
 from muniment.repository.deposit import Condition, next_version
 from muniment.repository.ingest import media_type, submit_file
 from muniment.repository.tokens import check_token
+from muniment.repository.words import Words
 from muniment.siard.header import replace_metadata
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.finding import refuse_withdrawn
@@ -75,11 +76,28 @@ class StoreSite(Site):
         self.desk = desk
         self._open: OrderedDict[str, tuple[OpenArchive, ExitStack, float]] = OrderedDict()
         self._lock = threading.Lock()
+        self._reading: threading.Thread | None = None
+        self._closed = threading.Event()
 
     def start(self) -> None:
         """Nothing is opened before somebody asks for it."""
 
+    def read_on(self) -> None:
+        """Read, in the background, the descriptions that the search does not know yet."""
+        with self._lock:
+            if self._reading is None or not self._reading.is_alive():
+                self._reading = threading.Thread(target=self._read_words, daemon=True)
+                self._reading.start()
+
+    def _read_words(self) -> None:
+        with Store(self.desk.folder) as store, Words(store) as said:
+            while not self._closed.is_set() and not said.catch_up(1.0):
+                pass
+
     def close(self) -> None:
+        self._closed.set()
+        if self._reading is not None:
+            self._reading.join(10)
         with self._lock:
             while self._open:
                 self._let_go(next(iter(self._open)))

@@ -250,7 +250,8 @@ WORDS = {
     "door_openurl": "Any file by its identifier.",
     "search_store": "Search this store",
     "search_store_lead": "By any name of an object, or by words of its title and description.",
-    "search_store_part": "Only the latest objects were looked at; ask for more specific words.",
+    "search_store_part": "So far {count} descriptions can be searched; the others are being read "
+    "now.",
     "pdi": "Identifier",
     "status_bound": "kept here",
     "status_minted": "minted",
