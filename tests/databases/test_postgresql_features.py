@@ -252,3 +252,21 @@ def test_large_objects_that_no_column_knows_are_counted(
     postgresql.psql(name, "SELECT lo_from_bytea(0, 'alone'), lo_from_bytea(0, 'too')")
     report = transfer.archive(postgresql.url(name), tmp_path / "a.siard")
     assert report.notes == ("not archived: 2 large objects that no archived column refers to.",)
+
+
+def test_values_that_postgresql_prints_and_never_reads_come_back_as_text(
+    postgresql: Cluster, tmp_path: Path
+) -> None:
+    name, again = postgresql.new_database(), postgresql.new_database()
+    postgresql.psql(
+        name,
+        "CREATE TABLE d (x int DEFAULT 3);"
+        "CREATE TABLE t AS SELECT adbin AS tree, 7 AS n FROM pg_attrdef;"
+        "ALTER TABLE t ALTER n SET DEFAULT 5",
+    )
+    transfer.archive(postgresql.url(name), tmp_path / "a.siard")
+    report = transfer.restore(tmp_path / "a.siard", postgresql.url(again))
+    assert any("PostgreSQL takes no values of type pg_node_tree" in n for n in report.notes)
+    values = "SELECT tree::text, n FROM t"
+    assert postgresql.psql(again, values) == postgresql.psql(name, values)
+    assert "DEFAULT 5" in postgresql.dump(again, "-s", "-t", "t")

@@ -73,3 +73,4 @@ CREATE VIEW v_base (first, second) AS SELECT id, a FROM ring_b WHERE id > 0 WITH
 CREATE VIEW v_on_v AS SELECT first FROM v_base WHERE second IS NOT NULL WITH LOCAL CHECK OPTION;
 CREATE VIEW a_first AS SELECT first + 1 AS n FROM v_base;
 CREATE VIEW v_past AS SELECT id FROM history FOR SYSTEM_TIME ALL;
+CREATE VIEW v_charsets AS SELECT _latin1'x' AS a, _binary'y' AS b, _utf8mb4'ü' COLLATE utf8mb4_bin AS c;

@@ -32,6 +32,7 @@ class Builder:
     names: Mapping[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
+    remade: set[str] = field(default_factory=set)  # tables made by types, not by their definition
 
     def run(self, sql: str, doing: str) -> None:
         """Run a statement that has to succeed."""

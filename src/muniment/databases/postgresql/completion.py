@@ -87,7 +87,8 @@ class Completion:
     def _set_defaults(self) -> None:
         """Set the defaults of tables that were made from the model."""
         for schema, table in self.database.tables():
-            if self._head(schema, table).startswith("CREATE"):
+            own = self._head(schema, table).startswith("CREATE")
+            if own and f"{schema.name}.{table.name}" not in self.builder.remade:
                 continue
             for column in table.columns:
                 if not column.default_value:

@@ -48,6 +48,7 @@ from muniment.databases.postgresql.tables import (
     create_types,
     names_sql,
 )
+from muniment.databases.postgresql.types import UNWRITABLE
 from muniment.errors import DatabaseError, MunimentError, UsageError
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cells_of
 from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
@@ -206,7 +207,11 @@ class PostgresqlTarget:
                 if (count := own_row_count(sql)) is not None:
                     self._own[schema.name, table.name] = count
             early = tuple(sql for sql in block if is_early(sql))
-            if early and early[0].startswith("CREATE"):
+            unwritable = [c for c in table.columns if c.type_original in UNWRITABLE]
+            if self._same and unwritable:
+                reason = f"PostgreSQL takes no values of type {unwritable[0].type_original}"
+                self._make_otherwise(database, Item("table", name, early), reason)
+            elif early and early[0].startswith("CREATE"):
                 yield Item("table", name, early)
             else:
                 sql = create_table_sql(schema, table, self._same)
@@ -227,12 +232,16 @@ class PostgresqlTarget:
         self._builder.notes.append(
             f"{schema.name}.{table.name} was made {by_types}: {reason.rstrip('.')}."
         )
+        self._builder.remade.add(item.name)
         self._builder.run(nearest, f"table {schema.name}.{table.name}")
 
     def _is_known_type(self, schema: Schema, column: Column) -> bool:
         """Whether the server has the type that a column had."""
         own = column_type(column, schema.name, True)
-        return self._builder.attempt(f"SELECT NULL::{moved(own, self._builder.names)}") is None
+        return (
+            own not in UNWRITABLE
+            and self._builder.attempt(f"SELECT NULL::{moved(own, self._builder.names)}") is None
+        )
 
     def _look_at_tables(self, database: Database) -> None:
         """Ask the server which columns it computes, and which hold numbers of large objects."""

@@ -10,11 +10,17 @@ from dataclasses import dataclass
 from muniment.databases.mapping import TypeRow
 from muniment.sql.types import PredefinedType, parse_type
 
-__all__ = ["TYPES", "Listing", "Node", "Plain", "Record", "archived_type"]
+__all__ = ["TYPES", "UNWRITABLE", "Listing", "Node", "Plain", "Record", "archived_type"]
 
 _BOUNDED = "a value outside 0001-01-01 to 9999-12-31, or infinity, stops the work"
 _AS_TEXT = "as PostgreSQL spells it"
 _TEXT = "as text"
+
+# Internal types, whose values PostgreSQL prints and never reads.
+UNWRITABLE = (
+    "gtsvector", "pg_brin_bloom_summary", "pg_brin_minmax_multi_summary", "pg_dependencies",
+    "pg_mcv_list", "pg_ndistinct", "pg_node_tree",
+)  # fmt: skip
 
 TYPES: tuple[TypeRow, ...] = (
     TypeRow("boolean", "BOOLEAN", "`true`, `false`"),
@@ -110,6 +116,10 @@ TYPES: tuple[TypeRow, ...] = (
     TypeRow("oidvector", "CLOB", _AS_TEXT, others=_TEXT),
     TypeRow("aclitem", "CLOB", _AS_TEXT, others=_TEXT),
     TypeRow("refcursor", "CLOB", others=_TEXT),
+    *(
+        TypeRow(name, "CLOB", _AS_TEXT, same="text: PostgreSQL itself takes none", others=_TEXT)
+        for name in UNWRITABLE
+    ),
     TypeRow("hstore, citext, ltree, … of extensions", "CLOB", _AS_TEXT, others=_TEXT),
     TypeRow("a range of one's own", "DISTINCT", "CLOB, as PostgreSQL spells it", others=_TEXT),
     TypeRow(
