@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +12,8 @@ from urllib.parse import quote
 import httpx2
 import pytest
 from doors import serving
+from sickle import Sickle
+from sickle.iterator import OAIItemIterator
 
 from muniment.repository import Session, Source, Store
 from muniment.repository.access import set_access, subjects_of
@@ -252,3 +255,23 @@ def test_no_page_of_an_archive_shows_what_may_not_be_read(tmp_path: Path, sample
                 for more in ("", "?format=json", "&format=json"):
                     text = client.get(path + more).text
                     assert not any(value in text for value in told)
+
+
+def test_a_harvester_that_comes_again_hears_what_was_closed_and_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with Store.create(folder, series="db.example.ch") as store:
+        with Session(store) as session:
+            for number in range(3):
+                session.add([Source("a.txt", b"a", "text/plain")], contents=[f"urn:x:{number}"])
+        identifier = store.find("urn:x:1").identifier
+        with serving(folder) as (base, _):
+            harvester = Sickle(f"{base}/oai", iterator=OAIItemIterator)
+            assert len(list(harvester.ListRecords(metadataPrefix="oai_dc"))) == 3
+            for level, gone in (("closed", True), ("open", False)):
+                time.sleep(1.1)
+                since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                decide(store, "urn:x:1", level)
+                [heard] = harvester.ListRecords(metadataPrefix="oai_dc", **{"from": since})
+                assert (heard.header.identifier, heard.deleted) == (identifier, gone)
+                alone = harvester.GetRecord(metadataPrefix="oai_dc", identifier=identifier)
+                assert alone.header.datestamp == heard.header.datestamp >= since

@@ -62,8 +62,14 @@ _OPEN = Decision(EVERYTHING, "open")
 class Access:
     """All decisions of a store that hold now."""
 
-    def __init__(self, decisions: Mapping[str, Decision]) -> None:
-        self._decisions = decisions
+    def __init__(
+        self, decisions: Mapping[str, Decision], history: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self._decisions, self.history = decisions, history
+        self._of_subject: dict[str, list[int]] = {}
+        for number, event in enumerate(history):
+            for subject in event["subjects"]:
+                self._of_subject.setdefault(subject, []).append(number)
         self._general = decisions.get(EVERYTHING, _OPEN)
         self.all_open = all(each.level == "open" for each in decisions.values())
 
@@ -89,6 +95,20 @@ class Access:
         decisions = [self.of_record(found) for found in records] or [self._general]
         return min(decisions, key=lambda each: LEVELS.index(each.level))
 
+    def changed(self, found: Found) -> str:
+        """Return when the level of a record was last changed by a decision, "" if never."""
+        covering = [EVERYTHING, *_covering(found.pdi), found.identifier]
+        numbers = {number for each in covering for number in self._of_subject.get(each, ())}
+        levels: dict[str, str] = {}
+        level, moment = "open", ""
+        for event in (self.history[number] for number in sorted(numbers)):
+            levels |= dict.fromkeys(event["subjects"], event["level"])
+            told = (levels.get(each, _INHERIT) for each in covering)
+            new = [each for each in told if each != _INHERIT][-1:] or ["open"]
+            if new != [level]:
+                [level], moment = new, event["at"][:19] + "Z"
+        return moment
+
     def _last(self, subjects: Iterable[str]) -> Decision:
         holds = self._general
         for subject in subjects:
@@ -110,7 +130,8 @@ def access_of(names: Names) -> Access:
 
 def _read(index: Index) -> Access:
     decisions: dict[str, Decision] = {}
-    for _, event in index.events("access"):
+    history = [event for _, event in index.events("access")]
+    for event in history:
         for subject in event["subjects"]:
             decisions.pop(subject, None)
             if event["level"] != _INHERIT:
@@ -118,7 +139,7 @@ def _read(index: Index) -> Access:
                     subject, event["level"], event["reason"], event["law"], event["by"],
                     event["at"][:19] + "Z",
                 )  # fmt: skip
-    return Access(decisions)
+    return Access(decisions, history)
 
 
 def set_access(

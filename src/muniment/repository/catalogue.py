@@ -51,9 +51,14 @@ CREATE TABLE IF NOT EXISTS membership (
     PRIMARY KEY (kind, name, file, number)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS membership_record ON membership (file, number);
+CREATE TABLE IF NOT EXISTS stamp (
+    of_file INTEGER NOT NULL, of_number INTEGER NOT NULL, moment TEXT NOT NULL,
+    PRIMARY KEY (of_file, of_number)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS stamp_moment ON stamp (moment, of_file, of_number);
 CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
-VERSION = 2
+VERSION = 3
 _WAIT = 600_000  # ms that one writer waits for another
 _RECORD = (
     "file, number, identifier, date, offset, length, kind, sha256, pdi, size, streams, namespaces"
@@ -142,7 +147,7 @@ class Catalogue:
 
     def clear(self) -> None:
         """Forget everything."""
-        for table in ("file", "record", "name", "stream", "membership", "state"):
+        for table in ("file", "record", "name", "stream", "membership", "stamp", "state"):
             self._db.execute(f"DELETE FROM {table}")
 
     # Files
@@ -171,6 +176,7 @@ class Catalogue:
         """Forget a file and everything in it, which is slow."""
         for table in ("record", "name", "stream", "membership"):
             self._db.execute(f"DELETE FROM {table} WHERE file = ?", (file,))
+        self._db.execute("DELETE FROM stamp WHERE of_file = ?", (file,))
         self.remove_file(file)
 
     def unsealed(self) -> list[File]:
@@ -234,6 +240,10 @@ class Catalogue:
         """Return all foreign forms, or all collections that records from elsewhere name."""
         question = "SELECT DISTINCT name FROM membership WHERE kind = ? AND ? IN (-1, file)"
         return sorted(str(name) for (name,) in self._db.execute(question, (kind, file)))
+
+    def set_stamps(self, rows: Iterable[tuple[int, int, str]]) -> None:
+        """Note file, number and date of records that harvesters have to hear of again."""
+        self._db.executemany("INSERT OR REPLACE INTO stamp VALUES (?, ?, ?)", rows)
 
     def is_named(self, name: str) -> bool:
         """Whether anything carries a name."""

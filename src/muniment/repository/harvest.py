@@ -25,6 +25,7 @@ __all__ = [
     "series",
 ]
 
+_new = tuple.__new__
 _BITS = 32  # of a record's number within its file
 _COLUMNS = (
     "file, number, identifier, date, offset, length, kind, sha256, pdi, size, streams, namespaces"
@@ -51,10 +52,10 @@ class Wanted:
     collection: str = ""
     collected: bool = False  # in any series or collection
 
-    def sql(self) -> tuple[str, tuple[Any, ...]]:
-        """Return the condition and its values."""
+    def sql(self, date: str) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition and its values; ``date`` is the column that the dates are of."""
         kinds = ", ".join("?" * len(self.kinds))
-        text = f"date >= ? AND date <= ? AND kind IN ({kinds})"
+        text = f"{date} >= ? AND {date} <= ? AND kind IN ({kinds})"
         values: list[Any] = [self.since, self.until, *self.kinds]
         if self.file >= 0:
             text += " AND file = ?"
@@ -86,25 +87,45 @@ def _split(number: int) -> tuple[int, int]:
     return number >> _BITS, number & (1 << _BITS) - 1
 
 
+# A record lies in the order at its own date, or at that of a later decision about it.
+_SOURCES = (
+    ("date", "record WHERE NOT EXISTS (SELECT 1 FROM stamp WHERE of_file = file "
+     "AND of_number = number)"),
+    ("moment", "stamp CROSS JOIN record ON file = of_file AND number = of_number WHERE true"),
+)  # fmt: skip
+_PLAIN = (("date", "record WHERE true"),)
+
+
+def _sources(catalogue: Catalogue) -> tuple[tuple[str, str], ...]:
+    return _SOURCES if any(catalogue.answer("SELECT 1 FROM stamp LIMIT 1")) else _PLAIN
+
+
 def select(
     catalogue: Catalogue, wanted: Wanted, last: int, after: tuple[str, int] | None, limit: int
-) -> Iterator[Found]:
-    """Yield records behind a date and number, up to the number ``last``."""
-    condition, values = wanted.sql()
+) -> Iterator[tuple[str, Found]]:
+    """Yield date and record, behind a date and number and up to the number ``last``."""
     start = (after[0], *_split(after[1])) if after else ("", -1, -1)
-    rows = catalogue.answer(
-        f"SELECT {_COLUMNS} FROM record WHERE {condition} AND (file, number) <= (?, ?) "
-        "AND (date, file, number) > (?, ?, ?) ORDER BY date, file, number LIMIT ?",
-        (*values, *_split(last), *start, limit),
-    )
-    return (Found(*row) for row in rows)
+    parts, values = [], []
+    for date, source in _sources(catalogue):
+        condition, given = wanted.sql(date)
+        parts.append(
+            f"SELECT {date} AS stamp, {_COLUMNS} FROM {source} AND {condition} "
+            f"AND (file, number) <= (?, ?) AND ({date}, file, number) > (?, ?, ?)"
+        )
+        values += [*given, *_split(last), *start]
+    question = f"{' UNION ALL '.join(parts)} ORDER BY stamp, file, number LIMIT ?"
+    rows = catalogue.answer(question, (*values, limit))
+    return ((row[0], _new(Found, row[1:])) for row in rows)
 
 
 def count(catalogue: Catalogue, wanted: Wanted, last: int) -> int:
     """How many records a list has."""
-    condition, values = wanted.sql()
-    question = f"SELECT count(*) FROM record WHERE {condition} AND (file, number) <= (?, ?)"
-    return int(next(catalogue.answer(question, (*values, *_split(last))))[0])
+    found = 0
+    for date, source in _sources(catalogue):
+        condition, values = wanted.sql(date)
+        question = f"SELECT count(*) FROM {source} AND {condition} AND (file, number) <= (?, ?)"
+        found += int(next(catalogue.answer(question, (*values, *_split(last))))[0])
+    return found
 
 
 def last(catalogue: Catalogue, file: int = -1) -> int:

@@ -71,9 +71,9 @@ class SendingProtocol(H11Protocol):
             return False
         if cycle.disconnected or cycle.response_started or self.flow.write_paused:
             return False
-        framing, others = [], []
-        for pair in (*cycle.default_headers, *head["headers"]):
-            (framing if pair[0] in _FRAMING else others).append(pair)
+        headers: list[tuple[bytes, bytes]] = [*cycle.default_headers, *head["headers"]]
+        framing = [pair for pair in headers if pair[0] in _FRAMING]
+        others = [pair for pair in headers if pair[0] not in _FRAMING]
         lines = b"".join([b"%b: %b\r\n" % pair for pair in others])
         if not _LINES.fullmatch(lines):
             return False  # h11 says what is wrong with it

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import chain
-from xml.sax.saxutils import escape, quoteattr
 
 from muniment.errors import NotFound
+from muniment.objects.escaping import escape, quoteattr
 from muniment.web.oai.records import Header, Record, Records
 from muniment.web.oai.requests import (
     GetRecord,
@@ -218,17 +219,22 @@ def _resumption(token: Token | None, following: Token | None, size: int, secret:
 
 
 def _record(record: Record) -> bytes:
-    parts = [b"<record>", _header(record.header)]
-    if not record.header.deleted:
-        parts += [b"<metadata>", record.metadata, b"</metadata>"]
-        parts += [b"<about>%b</about>" % about for about in record.about]
-    return b"".join([*parts, b"</record>\n"])
+    header = _header(record.header)
+    if record.header.deleted:
+        return b"<record>%b</record>\n" % header
+    about = b"".join([b"<about>%b</about>" % each for each in record.about])
+    return b"<record>%b<metadata>%b</metadata>%b</record>\n" % (header, record.metadata, about)
 
 
 def _header(header: Header) -> bytes:
     status = ' status="deleted"' if header.deleted else ""
-    sets = "".join(f"<setSpec>{escape(spec)}</setSpec>" for spec in header.sets)
     return (
         f"<header{status}><identifier>{escape(header.identifier)}</identifier>"
-        f"<datestamp>{format_datestamp(header.place.datestamp)}</datestamp>{sets}</header>\n"
+        f"<datestamp>{format_datestamp(header.place.datestamp)}</datestamp>{_specs(header.sets)}"
+        "</header>\n"
     ).encode()
+
+
+@lru_cache(maxsize=1024)
+def _specs(sets: tuple[str, ...]) -> str:
+    return "".join(f"<setSpec>{escape(spec)}</setSpec>" for spec in sets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from muniment.markup import escape
 from muniment.objects import DIDL, DigitalObject
@@ -17,7 +18,7 @@ _ELEMENTS = (
 )  # fmt: skip
 
 _OWN = re.compile(
-    rb"<didl:DIDL( xmlns:[a-z_]+=\"[^\"]*\")+ DIDLDocumentId=\"[^\"]*\" "
+    rb"<didl:DIDL((?: xmlns:[a-z_]+=\"[^\"]*\")+) DIDLDocumentId=\"[^\"]*\" "
     rb"diext:DIDLDocumentCreated=\"[^\"]*\"><didl:Item>"
     rb"((?:<didl:Descriptor><didl:Statement mimeType=\"application/xml; charset=utf-8\">"
     rb"<dii:Identifier>[^<]*</dii:Identifier></didl:Statement></didl:Descriptor>)*)"
@@ -30,6 +31,7 @@ _SPACES = tuple(
 )
 _CONTENT = re.compile(rb"<dii:Identifier>([^<]*)<")
 _PAIR = re.compile(rb"<dc:([a-z]+)>([^<]*)<")
+_ASCII_SPACE = bytes(range(9, 14)) + bytes(range(28, 33))  # as str.strip has it
 _NAMES = {name.encode() for name in _ELEMENTS}
 
 
@@ -39,9 +41,7 @@ def written_core(document: bytes, identifier: str) -> bytes | None:
     None if it is not spelled so, or holds what has to be looked at.
     """
     match = _OWN.match(document)
-    if match is None or b"&#" in match[2] + match[3]:
-        return None
-    if any(space not in document[: match.start(2)] for space in _SPACES):
+    if match is None or b"&#" in match[2] + match[3] or not _has_spaces(match[1]):
         return None
     pairs = _PAIR.findall(match[3])
     if any(name not in _NAMES or _padded(value) for name, value in pairs):
@@ -53,7 +53,12 @@ def written_core(document: bytes, identifier: str) -> bytes | None:
     more = b"".join(
         b"<dc:identifier>%b</dc:identifier>" % name for name in names if name not in known
     )
-    return _CORE.encode() + match[3] + more + b"</oai_dc:dc>"
+    return b"%b%b%b</oai_dc:dc>" % (_CORE_HEAD, match[3], more)
+
+
+@lru_cache(maxsize=64)
+def _has_spaces(declarations: bytes) -> bool:
+    return all(space in declarations for space in _SPACES)
 
 
 _CORE = (
@@ -62,7 +67,12 @@ _CORE = (
 )
 
 
+_CORE_HEAD = _CORE.encode()
+
+
 def _padded(value: bytes) -> bool:
+    if value.isascii():
+        return value.strip(_ASCII_SPACE) != value
     text = value.decode()
     return text.strip() != text
 

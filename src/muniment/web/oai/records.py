@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from muniment.web.oai.requests import Selection
 
@@ -29,16 +29,14 @@ class Set:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a record stands in the order of harvesting: by datestamp, then by arrival."""
 
     datestamp: datetime
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What is said of a record without its metadata."""
 
     identifier: str
@@ -47,8 +45,7 @@ class Header:
     deleted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """A record: metadata and about are elements in UTF-8 that stand on their own."""
 
     header: Header

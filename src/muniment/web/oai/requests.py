@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 __all__ = [
     "GetRecord", "Identify", "ListIdentifiers", "ListMetadataFormats", "ListRecords", "ListSets",
@@ -184,6 +185,7 @@ def parse_datestamp(text: str) -> datetime:
     return datetime.strptime(text, pattern).replace(tzinfo=UTC)
 
 
+@lru_cache(maxsize=4096)
 def format_datestamp(time: datetime) -> str:
     """Return a datestamp in seconds."""
     return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

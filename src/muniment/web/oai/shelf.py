@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
@@ -25,6 +26,7 @@ from muniment.repository.access import access_of
 from muniment.repository.catalogue import File, Found
 from muniment.repository.harvest import Wanted
 from muniment.repository.provenance import origins
+from muniment.repository.stamps import follow, stamp_of
 from muniment.web.oai.core import dublin_core, written_core
 from muniment.web.oai.naming import (
     FORMATS,
@@ -46,6 +48,7 @@ _FRIENDS = "http://www.openarchives.org/OAI/2.0/friends/"
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _SPEC = re.compile(r"[A-Za-z0-9\-_.!~*'()]+")
 _EVERYWHERE = {each.prefix for each in FORMATS}
+_MARKS = {"didl": DIDL.encode(), "mets": METS.encode()}
 _MOST_FRIENDS = 500
 _NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -70,6 +73,7 @@ class Shelf:
                 raise NotFound(f"there is no tape {tape[:200]} in this store")
         self._file = self._tape.id if self._tape else -1
         self._tapes: dict[int, File] = {}
+        self._sets: dict[tuple[int, str, str], tuple[str, ...]] = {}
         self._access, self._staff = access_of(store.names), staff
 
     @property
@@ -105,13 +109,11 @@ class Shelf:
 
     def _scheme(self) -> tuple[bytes, ...]:
         """Items have names of the scheme ``oai`` as well, below the store's document series."""
-        sample = next(
-            harvest.select(self._catalogue, Wanted(file=self._file), 1 << 62, None, 1), None
-        )
+        sample = harvest.select(self._catalogue, Wanted(file=self._file), 1 << 62, None, 1)
         name = self._store.settings.series
-        if sample is None or not REPOSITORY.fullmatch(name):
+        if not REPOSITORY.fullmatch(name):
             return ()
-        return (oai_identifier_description(name, sample.identifier),)
+        return tuple(oai_identifier_description(name, found.identifier) for _, found in sample)
 
     def _friends(self) -> tuple[bytes, ...]:
         """The tapes are the friends of the store, and the store is the friend of each tape."""
@@ -166,9 +168,11 @@ class Shelf:
         found = self._find(identifier)
         if prefix not in {each.prefix for each in self._formats_of(found)}:
             return None
-        record = self._record(found, prefix)
+        record = self._record(
+            found, prefix, stamp_of(self._store, found), self._store.document(found)
+        )
         if identifier != found.identifier:
-            record = replace(record, header=replace(record.header, identifier=identifier))
+            record = record._replace(header=record.header._replace(identifier=identifier))
         return record
 
     def _find(self, identifier: str) -> Found:
@@ -181,7 +185,8 @@ class Shelf:
         return found
 
     def last(self) -> int:
-        """The number of the record that arrived last."""
+        """The number of the record that arrived last; decisions are followed up to now."""
+        follow(self._store)
         return harvest.last(self._catalogue, self._file)
 
     def count(self, selection: Selection, last: int) -> int:
@@ -193,18 +198,21 @@ class Shelf:
         self, selection: Selection, last: int, after: Place | None, limit: int
     ) -> Iterator[Header]:
         """Yield headers."""
-        return map(self._header, self._select(selection, last, after, limit))
+        for stamp, found in self._select(selection, last, after, limit):
+            yield self._header(found, stamp)
 
     def records(
         self, selection: Selection, last: int, after: Place | None, limit: int
     ) -> Iterator[Record]:
         """Yield records."""
-        for found in self._select(selection, last, after, limit):
-            yield self._record(found, selection.prefix)
+        chosen = list(self._select(selection, last, after, limit))
+        documents = self._store.documents([found for _, found in chosen])
+        for (stamp, found), document in zip(chosen, documents, strict=True):
+            yield self._record(found, selection.prefix, stamp, document)
 
     def _select(
         self, selection: Selection, last: int, after: Place | None, limit: int
-    ) -> Iterator[Found]:
+    ) -> Iterator[tuple[str, Found]]:
         wanted = self._wanted(selection)
         place = (_text(after.datestamp), after.number) if after else None
         return harvest.select(self._catalogue, wanted, last, place, limit) if wanted else iter(())
@@ -243,27 +251,29 @@ class Shelf:
         file = next((tape.id for tape in tapes if _tape_spec(tape) == f"tape:{name}"), None)
         return None if file is None else replace(wanted, file=file)
 
-    def _header(self, found: Found) -> Header:
-        place = Place(_time(found.date), harvest.number_of(found))
-        specs = self._collections(found)
-        if found.pdi and (spec := _format_spec(found.pdi.rsplit(".", 2)[1])):
-            specs.append(spec)
-        if not self._tape:
-            specs.append(_tape_spec(self._tape_of(found)))
+    def _header(self, found: Found, stamp: str) -> Header:
+        place = Place(_time(stamp), harvest.number_of(found))
         hidden = not self._access.of_record(found).readable(self._staff)
-        return Header(found.identifier, place, tuple(specs), deleted=hidden)
+        return Header(found.identifier, place, self._specs(found), deleted=hidden)
 
-    def _collections(self, found: Found) -> list[str]:
-        if found.pdi:
-            return [series_spec(found.pdi[6 : found.pdi.index("/", 6)])]
-        known = self._catalogue.memberships(found)
-        return [collection_spec(name) for kind, name in known if kind == "collection"]
+    def _specs(self, found: Found) -> tuple[str, ...]:
+        """Return the sets of a record; those of documents depend on few things, and are kept."""
+        if not found.pdi:
+            known = self._catalogue.memberships(found)
+            named = [collection_spec(name) for kind, name in known if kind == "collection"]
+            return (*named, *([] if self._tape else [_tape_spec(self._tape_of(found))]))
+        key = found.file, found.pdi[6 : found.pdi.index("/", 6)], found.pdi.rsplit(".", 2)[1]
+        if key not in self._sets:
+            specs = [series_spec(key[1]), _format_spec(key[2])]
+            specs += [] if self._tape else [_tape_spec(self._tape_of(found))]
+            self._sets[key] = tuple(filter(None, specs))
+        return self._sets[key]
 
-    def _record(self, found: Found, prefix: str) -> Record:
-        header = self._header(found)
+    def _record(self, found: Found, prefix: str, stamp: str, document: bytes) -> Record:
+        header = self._header(found, stamp)
         if header.deleted:  # what may not be read is gone, as far as harvesters are concerned
             return Record(header, b"")
-        data = self._as(self._store.document(found), found, prefix)
+        data = self._as(document, found, prefix)
         made_here = found.pdi and not self._tape_of(found).facts.get("imported")
         return Record(header, data, () if made_here else origins(self._store, found))
 
@@ -274,8 +284,7 @@ class Shelf:
 
     def _as(self, document: bytes, found: Found, prefix: str) -> bytes:
         """Return a record in a format: as it stands on the tape, if it is in this format."""
-        marks = {"didl": DIDL.encode(), "mets": METS.encode()}
-        if prefix in marks and marks[prefix] in document[:1000] and document[:1] == b"<":
+        if prefix in _MARKS and _MARKS[prefix] in document[:1000] and document[:1] == b"<":
             return document
         form = "" if prefix in ("didl", "mets") else self._form(found)
         if form and _prefix(form) == prefix:
@@ -319,6 +328,7 @@ def _tape_spec(tape: File) -> str:
     return f"tape:{name if _SPEC.fullmatch(name) else tape.id}"
 
 
+@lru_cache(maxsize=4096)
 def _time(date: str) -> datetime:
     return datetime.fromisoformat(date)
 
