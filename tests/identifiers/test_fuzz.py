@@ -10,6 +10,7 @@ import pytest
 
 from muniment.errors import IdentifierError
 from muniment.identifiers.abnf import parse_abnf
+from muniment.identifiers.automata import Match
 
 
 def test_damaged_names_get_a_diagnosis_in_little_time() -> None:
@@ -53,3 +54,27 @@ def test_a_syntax_that_would_grow_without_end_is_refused(syntax: str) -> None:
     with pytest.raises(IdentifierError, match="E_SYNTAX_SIZE"):
         grammar.compile(next(iter(grammar.rules)))
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    "syntax",
+    [
+        "a = " + "9" * 5000 + '"x"',
+        "a = *" + "9" * 50_000 + '"x"',
+        "a = %d" + "9" * 60_000,
+        "a = " + "(" * 60_000,
+        "a = <" + "x" * 60_000 + ">",
+        "a = " + "%" * 60_000,
+    ],
+)
+def test_a_syntax_that_is_nonsense_is_refused_in_a_sentence(syntax: str) -> None:
+    with pytest.raises(IdentifierError, match="line 1, rule a: .{,120}$"):
+        parse_abnf(syntax)
+
+
+def test_alternatives_may_be_added_one_by_one() -> None:
+    grammar = parse_abnf('a = "x0"\n' + "".join(f'a =/ "x{n}"\n' for n in range(1, 300)))
+    program = grammar.compile("a")
+    assert isinstance(program.match("x299"), Match)
+    assert not isinstance(program.match("x300"), Match)
+    assert program.ambiguous() is False

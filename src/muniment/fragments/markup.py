@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from xml.parsers import expat
 
 from muniment.errors import FragmentError
 from muniment.fragments.result import Extract, not_possible, out_of_range
+from muniment.fragments.tags import Tag, attribute, tags
 from muniment.fragments.text import canonical_text
 from muniment.identifiers.characters import decode
 from muniment.identifiers.fragments import Fragment
@@ -21,7 +22,8 @@ from muniment.identifiers.fragments import Fragment
 __all__ = ["Element", "elements"]
 
 _VOID = frozenset(
-    ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr")
+    """area base basefont bgsound br col embed frame hr img input keygen link meta param source
+    track wbr""".split()  # noqa: SIM905 - a list of names reads better so
 )
 _BLOCKS = frozenset(
     """address article aside blockquote div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main
@@ -75,59 +77,48 @@ def _number(found: list[Element], fragment: Fragment, position: str) -> int:
     raise out_of_range(f"no element has the name {wanted!r}")
 
 
-class _Tags(HTMLParser):
-    """Finds the extents of elements in HTML or SGML."""
+class _Tree:
+    """Finds the extents of elements in HTML or SGML, tag by tag."""
 
     def __init__(self, words: str, sgml: bool) -> None:
-        super().__init__(convert_charrefs=False)
         self.found: list[Element] = []
         self._words, self._sgml = words, sgml
         self._open: list[int] = []
-        self._lines = [0, *(match.end() for match in re.finditer("\n", words))]
+        self._counts: Counter[str] = Counter()  # of the open ones, by name
 
-    def _at(self) -> int:
-        line, column = self.getpos()
-        return self._lines[line - 1] + column
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        at, text = self._at(), self.get_starttag_text() or ""
-        while self._open and tag in _CLOSES.get(self.found[self._open[-1]].tag, ()):
-            self.found[self._open.pop()].end = at
+    def start(self, tag: Tag) -> None:
+        while self._open and tag.name in _CLOSES.get(self.found[self._open[-1]].tag, ()):
+            self._close(tag.start)
         parent = self._open[-1] if self._open else -1
-        name = dict(attrs).get("name")
-        self.found.append(Element(tag, at, at + len(text), parent, name))
-        if self._sgml or tag not in _VOID:
+        name = attribute(self._words, tag, "name")
+        self.found.append(Element(tag.name, tag.start, tag.end, parent, name))
+        if not tag.empty and (self._sgml or tag.name not in _VOID):
             self._open.append(len(self.found) - 1)
+            self._counts[tag.name] += 1
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        if self._open and self._open[-1] == len(self.found) - 1:
-            self._open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        at = self._at()
-        for depth in range(len(self._open) - 1, -1, -1):
-            if self.found[self._open[depth]].tag == tag:
-                break
-        else:
-            return
-        for number in self._open[depth + 1 :]:
-            self.found[number].end = at
-        close = self._words.find(">", at)
-        self.found[self._open[depth]].end = len(self._words) if close < 0 else close + 1
-        del self._open[depth:]
+    def end(self, tag: Tag) -> None:
+        if not self._counts[tag.name]:
+            return  # it ends nothing that is open
+        while self.found[self._open[-1]].tag != tag.name:
+            self._close(tag.start)
+        self._close(tag.end)
 
     def finish(self) -> None:
-        self.close()
-        for number in self._open:
-            self.found[number].end = len(self._words)
+        while self._open:
+            self._close(len(self._words))
+
+    def _close(self, at: int) -> None:
+        element = self.found[self._open.pop()]
+        element.end = at
+        self._counts[element.tag] -= 1
 
 
 def _html(words: str, sgml: bool) -> list[Element]:
-    tags = _Tags(words, sgml)
-    tags.feed(words)
-    tags.finish()
-    return tags.found
+    tree = _Tree(words, sgml)
+    for tag in tags(words, sgml):
+        (tree.end if tag.closing else tree.start)(tag)
+    tree.finish()
+    return tree.found
 
 
 _TAG_END = re.compile(rb"""(?:[^>"']|"[^"]*"|'[^']*')*+>""")

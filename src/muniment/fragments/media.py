@@ -1,30 +1,38 @@
 """Sound and film by time (draft 3.4.4, 3.4.5): from one moment up to and excluding another.
 
-WAV is cut sample by sample as it is. Other sound is decoded and becomes WAV, so that every sample
-is that of the document. Film is decoded and written again in its own format, perhaps cropped.
+WAV is cut sample by sample as it is. Other sound is decoded and becomes WAV, in a width that holds
+every sample of the document. Film is decoded and written again in its own format, perhaps cropped.
 """
 
 from __future__ import annotations
 
 import io
-import wave
 from fractions import Fraction
 from typing import Any
 
-from muniment.errors import MissingDriver
+from muniment.errors import MissingDriver, MunimentError
 from muniment.fragments.result import Extract, not_possible, out_of_range
+from muniment.fragments.wav import FLOAT, INTEGER, Wav, read_wav
 from muniment.identifiers.fragments import Fragment
 
-__all__ = ["interval", "samples"]
+__all__ = ["WAV", "interval"]
 
-_WAV = ("audio/wav", "audio/x-wav", "audio/vnd.wave", "audio/wave")
+WAV = ("audio/wav", "audio/x-wav", "audio/vnd.wave", "audio/wave")
 _LONGEST = Fraction(3600)  # seconds of film or decoded sound in one part
+_NEARLY = Fraction(1, 25)  # seconds by which a film may be shorter than its last picture lasts
+_WIDTHS = {  # of decoded samples: kind and bits in WAV, and what FFmpeg calls them
+    "u8": (INTEGER, 8, "u8"),
+    "s32": (INTEGER, 32, "s32"),
+    "flt": (FLOAT, 32, "flt"),
+    "dbl": (FLOAT, 64, "dbl"),
+}
 _FILM = {
     "video/mpeg": ("mpeg", "mpeg2video"),
     "video/mp4": ("mp4", "libx264"),
     "video/quicktime": ("mov", "libx264"),
     "video/webm": ("webm", "libvpx-vp9"),
     "video/matroska": ("matroska", "libx264"),
+    "video/x-msvideo": ("avi", "mpeg4"),
 }
 
 
@@ -36,44 +44,27 @@ def interval(data: bytes, media: str, fragment: Fragment) -> Extract:
         unit, positions = str(positions[0]), positions[1:]
     scale = Fraction(1, 1000) if unit == "msec" else Fraction(1)
     start, end = (int(str(position)) * scale for position in positions[:2])
-    if media in _WAV:
-        return _wav(data, media, start, end)
+    plain = read_wav(data) if media in WAV else None
+    if plain is not None:
+        return _wav(plain, media, start, end)
     if end - start > _LONGEST:
         raise not_possible(f"more than {_LONGEST} seconds at once are not cut; ask for less")
-    if media.startswith("audio/"):
-        return _sound(data, media, start, end)
     box = [int(number) for corner in corners for number in corner]
-    return _film(data, media, start, end, box)
-
-
-def _wav(data: bytes, media: str, start: Fraction, end: Fraction) -> Extract:
     try:
-        with wave.open(io.BytesIO(data)) as source:
-            rate, total = source.getframerate(), source.getnframes()
-            first, last = int(start * rate), int(end * rate)
-            if last > total:
-                raise out_of_range(f"the sound lasts {total / rate:.3f} seconds only")
-            source.setpos(first)
-            frames = source.readframes(last - first)
-            shape = source.getnchannels(), source.getsampwidth()
-        return Extract(media, _wav_bytes(*shape, rate, frames))
-    except (wave.Error, EOFError) as error:
-        raise not_possible(f"this WAV file cannot be cut: {error}") from None
+        if media.startswith("audio/"):
+            return _sound(data, media, start, end)
+        return _film(data, media, start, end, box)
+    except MunimentError:
+        raise
+    except Exception as error:  # a damaged file makes decoders fail in any way
+        raise not_possible(f"the {media} cannot be cut: {error}") from None
 
 
-def _wav_bytes(channels: int, width: int, rate: int, frames: bytes) -> bytes:
-    stream = io.BytesIO()
-    with wave.open(stream, "wb") as target:
-        target.setnchannels(channels)
-        target.setsampwidth(width)
-        target.setframerate(rate)
-        target.writeframes(frames)
-    return stream.getvalue()
-
-
-def samples(data: bytes, media: str, start: Fraction, end: Fraction) -> bytes:
-    """Return the samples of a part of sound, without any header; for comparisons."""
-    return _wav(data, media, start, end).data[44:]
+def _wav(sound: Wav, media: str, start: Fraction, end: Fraction) -> Extract:
+    first, last = int(start * sound.rate), int(end * sound.rate)
+    if last > sound.length:
+        raise out_of_range(f"the sound lasts {sound.length / sound.rate:.3f} seconds only")
+    return Extract(media, bytes(sound.part(first, last)))
 
 
 def _av() -> Any:
@@ -84,40 +75,32 @@ def _av() -> Any:
     return av
 
 
-def _opened(data: bytes, media: str) -> Any:
-    av = _av()
-    try:
-        return av.open(io.BytesIO(data))
-    except (av.FFmpegError, ValueError) as error:
-        raise not_possible(f"the {media} cannot be decoded: {error}") from None
-
-
 def _sound(data: bytes, media: str, start: Fraction, end: Fraction) -> Extract:
     av = _av()
-    with _opened(data, media) as source:
+    with av.open(io.BytesIO(data)) as source:
         if not source.streams.audio:
             raise not_possible(f"there is no sound in the {media}")
         stream = source.streams.audio[0]
         rate, layout = stream.rate, stream.layout.name
         first, last = int(start * rate), int(end * rate)
-        width = 4 if stream.format.name in ("s32", "s32p") else 2
-        resampler = av.AudioResampler(f"s{8 * width}", layout, rate)
+        # Lossy sound is computed; 16 bits are what it was made of. All other is kept as it is.
+        kind, bits, name = _WIDTHS.get(stream.format.name.rstrip("p"), (INTEGER, 16, "s16"))
+        if kind == FLOAT and not stream.codec_context.name.startswith("pcm_"):
+            kind, bits, name = INTEGER, 16, "s16"
+        resampler = av.AudioResampler(name, layout, rate)
         pieces, at = [], 0
-        try:
-            for frame in source.decode(stream):
-                for plain in resampler.resample(frame):
-                    if at < last:
-                        pieces.append(_cut_samples(plain, width, at, first, last))
-                    at += plain.samples
-                if at >= last:
-                    break
-        except av.FFmpegError as error:
-            raise not_possible(f"the {media} is damaged: {error}") from None
+        for frame in source.decode(stream):
+            for plain in resampler.resample(frame):
+                if at < last:
+                    pieces.append(_cut_samples(plain, bits // 8, at, first, last))
+                at += plain.samples
+            if at >= last:
+                break
         if at < last:
             raise out_of_range(f"the sound lasts {at / rate:.3f} seconds only")
         channels = stream.channels
-    data = _wav_bytes(channels, width, rate, b"".join(pieces))
-    return Extract("audio/wav", data, ("given as WAV, the decoded samples",))
+    sound = Wav(kind, channels, rate, bits, b"".join(pieces))
+    return Extract("audio/wav", bytes(sound), ("given as WAV, the decoded samples",))
 
 
 def _cut_samples(frame: Any, each: int, at: int, first: int, last: int) -> bytes:
@@ -134,26 +117,17 @@ def _film(data: bytes, media: str, start: Fraction, end: Fraction, box: list[int
     if codec not in av.codecs_available:
         raise not_possible(f"this installation cannot write {codec}")
     stream = io.BytesIO()
-    with _opened(data, media) as source:
+    with av.open(io.BytesIO(data)) as source:
         if not source.streams.video:
             raise not_possible(f"there is no film in the {media}")
         film = source.streams.video[0]
-        _check_film(film, source, end, box)
-        try:
-            count = _write_film(av, source, film, stream, (container, codec), start, end, box)
-        except av.FFmpegError as error:
-            raise not_possible(f"the {media} cannot be cut: {error}") from None
+        if box and (box[2] > film.width or box[3] > film.height):
+            raise out_of_range(f"the rectangle lies outside of {film.width}x{film.height}")
+        count = _write_film(av, source, film, stream, (container, codec), start, end, box)
     if count == 0:
         raise out_of_range("the film has no picture between these moments")
-    return Extract(media, stream.getvalue(), ("encoded again; pictures are those of the interval",))
-
-
-def _check_film(film: Any, source: Any, end: Fraction, box: list[int]) -> None:
-    if box and (box[2] > film.width or box[3] > film.height):
-        raise out_of_range(f"the rectangle lies outside of {film.width}x{film.height}")
-    length = Fraction(source.duration, 1_000_000) if source.duration else None
-    if length is not None and end > length + Fraction(1, 25):
-        raise out_of_range(f"the film lasts {float(length):.3f} seconds only")
+    remark = "the pictures of the interval, encoded again; without sound"
+    return Extract(media, stream.getvalue(), (remark,))
 
 
 def _write_film(
@@ -162,14 +136,15 @@ def _write_film(
 ) -> int:  # fmt: skip
     """Copy the pictures of an interval; return how many there were."""
     rate = film.average_rate or Fraction(25)
-    count = 0
+    count, moment = 0, Fraction(0)
     origin = film.start_time * film.time_base if film.start_time else Fraction(0)
     with av.open(stream, "w", format=kind[0]) as target:
         out = target.add_stream(kind[1], rate=rate)
         out.width, out.height = (
             (box[2] - box[0], box[3] - box[1]) if box else (film.width, film.height)
         )
-        out.pix_fmt = "yuv420p"
+        odd = out.width % 2 or out.height % 2  # colours for every pixel instead of every fourth
+        out.pix_fmt = "yuv444p" if odd and kind[1] == "libx264" else "yuv420p"
         for frame in source.decode(film):
             moment = Fraction(frame.pts or 0) * film.time_base - origin
             if moment >= end:
@@ -184,6 +159,9 @@ def _write_film(
             for packet in out.encode(picture):
                 target.mux(packet)
             count += 1
+        else:  # what files say of their length is often a guess: their pictures tell it
+            if moment + 1 / rate < end - _NEARLY:
+                raise out_of_range(f"the film lasts {float(moment + 1 / rate):.3f} seconds only")
         for packet in out.encode():
             target.mux(packet)
     return count

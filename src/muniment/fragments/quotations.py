@@ -13,8 +13,10 @@ from pathlib import Path
 from muniment.errors import FragmentError, UsageError
 from muniment.fragments.extract import extract
 from muniment.fragments.images import open_frame
+from muniment.fragments.media import WAV
 from muniment.fragments.result import Extract, not_possible
 from muniment.fragments.text import canonical_text
+from muniment.fragments.wav import read_wav
 from muniment.identifiers import Pdi
 from muniment.identifiers.fragments import Fragment, Position
 
@@ -111,4 +113,6 @@ def _same(one: Extract, other: Extract) -> bool:
     if one.media_type.startswith("image/") and other.media_type.startswith("image/"):
         with open_frame(one.data, one.media_type, 0) as a, open_frame(other.data, "", 0) as b:
             return bool(a.convert("RGBA").tobytes() == b.convert("RGBA").tobytes())
+    if one.media_type in WAV and other.media_type in WAV:
+        return read_wav(one.data) == read_wav(other.data)
     return False

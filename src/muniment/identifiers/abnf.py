@@ -26,6 +26,7 @@ from muniment.identifiers.problems import Problem
 __all__ = ["Grammar", "alphabet", "longest", "parse_abnf"]
 
 _LONGEST, _DEEPEST, _MOST_TIMES = 65_536, 40, 4096
+_DIGITS = 9  # of a number of times
 _MOST_NODES, _DEEPEST_RULES = 50_000, 120
 _TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n]+|;[^\n]*)|(?P<string>%[si]"[^"\n]*"|"[^"\n]*")|(?P<prose><[^>\n]*>)
@@ -137,17 +138,21 @@ def parse_abnf(text: str) -> Grammar:
     if not starts or text[: starts[0].start()].strip():
         raise Problem("E_ABNF", "there is no rule NAME = … at the beginning of a line").error()
     rules: dict[str, _Syntax] = {}
+    further: dict[str, list[_Syntax]] = {}  # alternatives that were added by =/
     ends = [*(match.start() for match in starts[1:]), len(text)]
     for match, end in zip(starts, ends, strict=True):
         name = match[1].lower()
         line = text.count("\n", 0, match.start()) + 1
         node = _Parser(text[match.end() : end], line, match[1]).parse()
         if match[2] == "=/" and name in rules:
-            node = Alt((rules[name], node))  # type: ignore[arg-type]
+            further.setdefault(name, []).append(node)
+            continue
         elif name in rules:
             message = f"line {line}: the rule {match[1]} is defined twice"
             raise Problem("E_ABNF", message).error()
         rules[name] = node
+    for name, nodes in further.items():
+        rules[name] = Alt((rules[name], *nodes))  # type: ignore[arg-type]
     return Grammar(rules)
 
 
@@ -202,6 +207,8 @@ class _Parser:
             return self._element(depth)
         self._at += 1
         least, star, most = text.partition("*")
+        if max(len(least), len(most)) > _DIGITS:
+            raise self._fault(f"{text[:20]}… is not a number of times up to {_MOST_TIMES}")
         low = int(least or 0)
         high = low if not star else int(most) if most else None
         if (high is not None and (high < low or high > _MOST_TIMES)) or low > _MOST_TIMES:
@@ -220,7 +227,7 @@ class _Parser:
         if kind == "prose":
             known = _PROSE.get(text[1:-1].strip().lower())
             if known is None:
-                raise self._fault(f"{text} is prose; a syntax that can be checked is needed")
+                raise self._fault(f"{text[:40]} is prose; a syntax that can be checked is needed")
             return known
         if text in ("(", "["):
             node = self._alternation(depth + 1)
@@ -242,7 +249,7 @@ class _Parser:
             if max(codes) > 0xFF:
                 raise ValueError
         except ValueError:
-            raise self._fault(f"{text} does not name octets") from None
+            raise self._fault(f"{text[:40]} does not name octets") from None
         return Seq(tuple(Chars(frozenset(chr(code))) for code in codes))
 
 

@@ -11,10 +11,14 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from muniment.identifiers.characters import TOKEN, decode, escape
 
-__all__ = ["CHARSETS", "TOKENS", "charset_of", "default_scheme", "media_type", "token_for"]
+__all__ = [
+    "CHARSETS", "TOKENS", "charset_of", "charset_token", "codec_name", "default_scheme",
+    "media_type", "token_for",
+]  # fmt: skip
 
 TOKENS: Mapping[str, str] = {
     # fixed by the draft, and its examples
@@ -55,9 +59,17 @@ _CHARSETS = """
     big5 big5-hkscs windows-31j johab ptcp154
     ibm037 ibm437 ibm500 ibm775 ibm850 ibm852 ibm855 ibm857 ibm858 ibm860 ibm861 ibm862 ibm863
     ibm864 ibm865 ibm866 ibm869 ibm1026 ibm273 ibm424
+    iso-8859-6-e iso-8859-6-i iso-8859-8-e iso-8859-8-i windows-874 iso-2022-jp-1 iso-2022-cn
+    ibm277 ibm278 ibm280 ibm284 ibm285 ibm290 ibm297 ibm420 ibm423 ibm868 ibm870 ibm871 ibm880
+    ibm903 ibm904 ibm905 ibm918 ibm1047 ibm00858 ibm01140 ibm01141 ibm01142
+    ibm01143 ibm01144 ibm01145 ibm01146 ibm01147 ibm01148 ibm01149 viscii ebcdic-us
     """
 CHARSETS = frozenset(_CHARSETS.split())
-_CODECS = {"windows-31j": "cp932", "macintosh": "mac_roman"}
+_CODECS = {
+    "windows-31j": "cp932", "macintosh": "mac_roman", "windows-874": "cp874", "ibm00858": "cp858",
+    "ibm01140": "cp1140", "iso-8859-6-e": "iso8859-6", "iso-8859-6-i": "iso8859-6",
+    "iso-8859-8-e": "iso8859-8", "iso-8859-8-i": "iso8859-8",
+}  # fmt: skip
 _PLAIN = re.compile(r"[a-z0-9-]+/[a-z0-9.+_-]+")
 
 
@@ -84,8 +96,8 @@ def token_for(media: str, tokens: Mapping[str, str] = TOKENS) -> str | None:
     ('text', 'utf-8', 'audio+mpeg')
     """
     bare, _, parameters = (part.strip() for part in media.lower().partition(";"))
-    charset = parameters.partition("charset=")[2].partition(";")[0].strip('" ')
-    if bare == "text/plain" and charset in CHARSETS and charset != "us-ascii":
+    charset = charset_token(charset_of(f";{parameters}") or "us-ascii")
+    if bare == "text/plain" and charset not in (None, "us-ascii"):
         return charset
     if not _PLAIN.fullmatch(bare):
         return None
@@ -98,14 +110,30 @@ def token_for(media: str, tokens: Mapping[str, str] = TOKENS) -> str | None:
 
 
 def charset_of(media: str | None) -> str | None:
-    """Return the name of the codec for the characters of a text, or None if it is not known."""
-    if media is None or "charset=" not in media:
+    """Return the name of the character set of a text, or None if the media type has none."""
+    if media is None or "charset=" not in media.lower():
         return None
-    name = media.partition("charset=")[2]
-    name = _CODECS.get(name, name)
+    return media.lower().partition("charset=")[2].partition(";")[0].strip('" ') or None
+
+
+@lru_cache(maxsize=256)
+def charset_token(charset: str) -> str | None:
+    """Return the token of a character set by any of its names, such as latin1, if it is known.
+
+    Python has codecs that are no character sets, such as punycode: they are none here, either.
+    """
+    if charset in CHARSETS:
+        return charset
+    codec = codec_name(charset)
+    same = (token for token in sorted(CHARSETS) if codec is not None and codec_name(token) == codec)
+    return next(same, None)
+
+
+def codec_name(charset: str) -> str | None:
+    """Return Python's name of a character set, or None if only the system may know it."""
     try:
-        return codecs.lookup(name).name
-    except LookupError:
+        return codecs.lookup(_CODECS.get(charset, charset)).name
+    except (LookupError, ValueError):
         return None
 
 
