@@ -85,6 +85,9 @@ class Vault(Place):
     def put(self, name: str, source: Path) -> None:
         self._keep(name, source.read_bytes())
 
+    def take_back(self, name: str) -> None:
+        del self._objects[name]
+
 
 @pytest.fixture
 def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:

@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 
 import apsw
 
+from muniment.arc.digests import digested
 from muniment.arc.reader import read_arc_file
-from muniment.arc.records import ArcRecord, compact_date
+from muniment.arc.records import ArcRecord, compact_date, is_datastream
 from muniment.errors import NotFound
 from muniment.files import disk_errors
 
-__all__ = ["ArcIndex", "ArcIndexWriter", "build_index", "cdxj", "is_datastream", "write_index"]
+__all__ = ["ArcIndex", "ArcIndexWriter", "build_index", "cdxj", "write_index"]
 
 _SCHEMA = """
 CREATE TABLE arc (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -24,18 +25,13 @@ CREATE TABLE record (
     size INTEGER NOT NULL
 );
 """
-_DELIVERED = ("resource", "response", "conversion")
-
-
-def is_datastream(record: ArcRecord) -> bool:
-    """Whether a record holds something to deliver, and not facts about the file or a request."""
-    return record.kind in _DELIVERED and bool(record.identifier)
 
 
 def build_index(arc: Path, index: Path) -> int:
     """Write the index of a file, complete or not at all; return how many datastreams it has."""
     with arc.open("rb") as stream:
-        return write_index(index, arc.stat().st_size, read_arc_file(stream, str(arc)))
+        records = digested(stream, str(arc), read_arc_file(stream, str(arc)))
+        return write_index(index, arc.stat().st_size, records)
 
 
 def write_index(index: Path, size: int, records: Iterable[ArcRecord]) -> int:
@@ -67,7 +63,7 @@ class ArcIndexWriter:
         """Add the datastreams among some records."""
         self._db.executemany(
             "INSERT INTO record VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (record for record in records if is_datastream(record)),
+            (record[:9] for record in records if is_datastream(record)),
         )
 
     @disk_errors()

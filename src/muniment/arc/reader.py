@@ -94,9 +94,12 @@ def _warc(stream: BinaryIO, first: bytes, name: str, position: int) -> ArcRecord
     if not (length.isdecimal() and length.isascii() and len(length) < 19):
         raise ArcError(name, position, "a record has no Content-Length")
     digest = fields.get("warc-block-digest", "")
+    kind = fields.get("warc-type", "").lower()
+    if "warc-segment-number" in fields and kind != "continuation":
+        kind = "segment"  # the beginning of something larger is not to be taken for the whole
     return ArcRecord(
         fields.get("warc-target-uri", "").strip("<>"),
-        fields.get("warc-type", ""),
+        kind,
         fields.get("warc-date", ""),
         fields.get("content-type", ""),
         hex_digest(digest),
@@ -104,6 +107,7 @@ def _warc(stream: BinaryIO, first: bytes, name: str, position: int) -> ArcRecord
         0,
         block,
         int(length),
+        digest,
     )
 
 
@@ -166,45 +170,74 @@ class _Raw(io.RawIOBase):
         return len(data)
 
 
-# One gzip member per record
+# gzip: a member per record, or one around many
 
 
 def _members(stream: BinaryIO, name: str, start: int, size: int) -> Iterator[ArcRecord]:
     position = start
     while position < size:
         member = _Member(stream, name, position)
-        buffered = io.BufferedReader(cast(Any, member), _CHUNK)
-        first = buffered.readline(_LONGEST_LINE)
-        if first.startswith(b"WARC/"):
-            record = _warc(cast(BinaryIO, buffered), first, name, position)
-        else:
-            record = _arc(first, name, position)
-        _finish_member(buffered, record, name, position)
-        yield record._replace(length=member.end - position)
+        yield from _in_member(member, stream, name, position)
         position = member.end
 
 
-def _finish_member(stream: io.BufferedReader, record: ArcRecord, name: str, position: int) -> None:
-    left = record.size - (_SLACK if record.kind == "filedesc" else 0)
+def _in_member(member: _Member, stream: BinaryIO, name: str, position: int) -> Iterator[ArcRecord]:
+    """Yield the records of a member; how far each is from its beginning is in ``block``."""
+    inflated = cast(BinaryIO, io.BufferedReader(cast(Any, member), _CHUNK))
+    at, end = 0, -1  # inflated bytes so far; where the member ends
+    line = inflated.readline(_LONGEST_LINE)
+    while line:
+        if line.startswith(b"WARC/"):
+            record = _warc(inflated, line, name, position)
+        else:
+            record = _arc(line, name, position)
+        record = record._replace(block=at + record.block)
+        at = _step_over(inflated, record, name)
+        line, skipped = _next_header(inflated, record, name)
+        at += skipped
+        if line and end < 0:  # many records: each is found by inflating from the beginning
+            end = _end_of_member(stream, name, position)
+        yield record._replace(length=(end if line or end >= 0 else member.end) - position)
+
+
+def _step_over(inflated: BinaryIO, record: ArcRecord, name: str) -> int:
+    """Read over the data of a record; return the inflated bytes that lie before."""
+    size = max(record.size - _SLACK, 0) if record.kind == "filedesc" else record.size
+    left = size
     while left > 0:
-        chunk = stream.read(min(left, _CHUNK))
+        chunk = inflated.read(min(left, _CHUNK))
         if not chunk:
-            raise ArcError(name, position, f"the record {record.identifier} is cut short")
+            raise ArcError(name, record.offset, f"the record {record.identifier} is cut short")
         left -= len(chunk)
-    rest = stream.read(_CHUNK)
-    more = rest if record.kind == "filedesc" else rest.strip(b"\r\n")
-    if len(more) > 2 * _SLACK:
-        raise ArcError(
-            name, position, "the file is compressed as a whole, not record by record; "
-            "decompress it and import the plain file",
-        )  # fmt: skip
+    return record.block + size
+
+
+def _next_header(inflated: BinaryIO, record: ArcRecord, name: str) -> tuple[bytes, int]:
+    """Return the line that the next record begins with, b"" if none follows, and how far it is."""
+    skipped, first = 0, record.kind == "filedesc"
+    while line := inflated.readline(_LONGEST_LINE):
+        if line.strip(b"\r\n"):
+            if not first or parse_arc_line(line):
+                break
+            if skipped > 2 * _SLACK:
+                raise ArcError(name, record.offset, "no record follows the file's first block")
+        skipped += len(line)
+    if line and not (line.startswith(b"WARC/") or parse_arc_line(line)):
+        raise ArcError(name, record.offset, "a record does not end where its length says")
+    return line, skipped
+
+
+def _end_of_member(stream: BinaryIO, name: str, position: int) -> int:
+    member = _Member(stream, name, position)
+    while member.read(_CHUNK):
+        pass
+    return member.end
 
 
 class _Member(io.RawIOBase):
     """The content of one gzip member; ``end`` is where it ends in the file."""
 
     def __init__(self, stream: BinaryIO, name: str, position: int) -> None:
-        stream.seek(position)
         self._stream, self._name, self._start = stream, name, position
         self._inflater = isal_zlib.decompressobj(31)
         self._read = 0
@@ -228,8 +261,10 @@ class _Member(io.RawIOBase):
 
     def _inflated(self, wanted: int) -> bytes:
         while not self._inflater.eof:
-            packed = self._inflater.unconsumed_tail or self._stream.read(1 << 16)
-            if not self._inflater.unconsumed_tail:
+            packed = self._inflater.unconsumed_tail
+            if not packed:
+                self._stream.seek(self._start + self._read)  # others may read the same file
+                packed = self._stream.read(1 << 16)
                 self._read += len(packed)
             data: bytes = self._inflater.decompress(packed, wanted)
             if data:

@@ -15,7 +15,7 @@ from muniment.errors import ArcError
 
 __all__ = [
     "ArcLine", "ArcRecord", "arc_header", "arc_version_block", "base32", "hex_digest",
-    "parse_arc_line", "parse_warc_header", "warc_header", "warcinfo_record",
+    "is_datastream", "parse_arc_line", "parse_warc_header", "warc_header", "warcinfo_record",
 ]  # fmt: skip
 
 ARC_END, WARC_END = b"\n", b"\r\n\r\n"
@@ -23,9 +23,14 @@ _FIELDS = b"URL IP-address Archive-date Content-type Archive-length\n"
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _SHIFTS = range(250, -1, -10)
+_DELIVERED = ("resource", "response", "conversion")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _BREAKS = re.compile(r"[\r\n\x00]+")
 _DATE, _LENGTH = re.compile(r"[0-9]{4,14}"), re.compile(r"[0-9]{1,18}")
+_SPACED = re.compile(
+    r"(\S*:.*?) ([0-9]+(?:\.[0-9]+){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*|-) ([0-9]{12,14}) "
+    r"([^ /]+/[^;]*;.*|) ([0-9]{1,18})"
+)
 _DIGEST = re.compile(r"\s*(sha-?256)\s*:\s*(\S+)\s*", re.IGNORECASE)
 
 
@@ -34,7 +39,8 @@ class ArcRecord(NamedTuple):
 
     ``offset`` and ``length`` are bytes of the file, of the gzip member if there is one, with what
     separates it from the next. ``block`` counts from ``offset``, in uncompressed bytes, to the
-    data; ``size`` is the length of the data. ``sha256`` is what the file says, in hex, or "".
+    data; ``size`` is the length of the data. ``sha256`` is what the file says, in hex, or "";
+    ``stated`` is the digest as it stands in the file, of whatever algorithm.
     """
 
     identifier: str
@@ -46,6 +52,12 @@ class ArcRecord(NamedTuple):
     length: int
     block: int
     size: int
+    stated: str = ""
+
+
+def is_datastream(record: ArcRecord) -> bool:
+    """Whether a record holds something to deliver, and not facts about the file or a request."""
+    return record.kind in _DELIVERED and bool(record.identifier)
 
 
 class ArcLine(NamedTuple):
@@ -162,6 +174,9 @@ def parse_arc_line(line: bytes) -> ArcLine | None:
         digits, length = parts[2], parts[-1]
         if _DATE.fullmatch(digits) and _LENGTH.fullmatch(length):
             return ArcLine(parts[0], parts[1], iso_date(digits), parts[3], int(length))
+    if odd := _SPACED.fullmatch(text):  # some writers left the parameters of the media type in
+        url, ip, digits, kind, length = odd.groups()
+        return ArcLine(url, ip, iso_date(digits), kind, int(length))
     return None
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import weakref
 from typing import Any, BinaryIO, cast
+from weakref import WeakKeyDictionary
 
 from muniment.arc.reader import member_stream
 from muniment.arc.records import ArcRecord
@@ -74,31 +76,44 @@ class Window(io.RawIOBase):
 
 
 class _PackedWindow(Window):
-    """The data of a compressed record; going back means inflating from its beginning again."""
+    """The data of a compressed record; going back means inflating from its member's beginning."""
 
     def __init__(
         self, stream: BinaryIO, name: str, record: ArcRecord, keep_open: bool = False
     ) -> None:
         super().__init__(stream, name, record.offset, record.size, keep_open)
         self._header = record.block
-        self._inflated = self._restart()
-        self._reached = 0
-
-    def _restart(self) -> io.BufferedReader:
-        inflated = member_stream(self._stream, self._name, self._start)
-        left = self._header
-        while left > 0 and (skipped := inflated.read(left)):
-            left -= len(skipped)
-        return inflated
+        known = _INFLATED.get(stream)
+        if known is None or known.start != record.offset:
+            known = _INFLATED[stream] = _Inflated(stream, name, record.offset)
+        self._inflated = known
 
     def _read(self, wanted: int) -> bytes:
-        if self._position < self._reached:
-            self._inflated, self._reached = self._restart(), 0
-        while self._reached < self._position:
-            skipped = self._inflated.read(min(self._position - self._reached, _CHUNK))
+        return self._inflated.read(self._header + self._position, wanted)
+
+
+class _Inflated:
+    """The content of one gzip member; records in it are usually read one after the other."""
+
+    def __init__(self, stream: BinaryIO, name: str, start: int) -> None:
+        self._stream, self._name, self.start = weakref.ref(stream), name, start
+        self._reader: io.BufferedReader | None = None
+        self._at = 0
+
+    def read(self, position: int, wanted: int) -> bytes:
+        """Return bytes from a place of the content on."""
+        if self._reader is None or position < self._at:
+            stream = self._stream()
+            assert stream is not None  # its window holds it
+            self._reader, self._at = member_stream(stream, self._name, self.start), 0
+        while self._at < position:
+            skipped = self._reader.read(min(position - self._at, _CHUNK))
             if not skipped:
                 return b""
-            self._reached += len(skipped)
-        data = self._inflated.read(wanted)
-        self._reached += len(data)
+            self._at += len(skipped)
+        data = self._reader.read(wanted)
+        self._at += len(data)
         return data
+
+
+_INFLATED: WeakKeyDictionary[BinaryIO, _Inflated] = WeakKeyDictionary()  # the last of each file

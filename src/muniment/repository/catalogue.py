@@ -291,7 +291,7 @@ class Catalogue:
         marks = ", ".join("?" * 10)
         self._db.executemany(
             f"INSERT OR IGNORE INTO stream VALUES ({marks})",
-            ((*stream.record, stream.file) for stream in rows),
+            ((*stream.record[:9], stream.file) for stream in rows),
         )
 
     def stream(self, identifier: str, file: int = -1) -> Stream | None:

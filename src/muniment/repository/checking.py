@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import apsw
 from lxml import etree
 
-from muniment.arc import ArcRecord, open_record, read_arc_file
-from muniment.arc.index import is_datastream
-from muniment.errors import FormatError, MunimentError
+from muniment.arc import ArcRecord, read_arc_file
+from muniment.arc.digests import proved
+from muniment.arc.records import is_datastream
+from muniment.errors import DigestMismatch, FormatError, MunimentError
 from muniment.objects import Datastream, read_object
 from muniment.objects.model import referenced
 from muniment.repository.catalogue import File, Found
@@ -206,11 +207,13 @@ class Check:
 
     def _stream(self, name: str, stream: BinaryIO, record: ArcRecord) -> None:
         position = stream.tell()
-        digest = _digest_of(open_record(stream, name, record, keep_open=True), self.throttle)
-        stream.seek(position)
         where = f"{name}, byte {record.offset}: {record.identifier}"
-        if record.sha256 and record.sha256 != digest:
+        try:
+            digest = proved(stream, name, record, self.throttle)
+        except DigestMismatch as error:
+            digest = error.found if error.algorithm == "SHA-256" else ""
             self._problem(where, "the datastream does not match the digest in its own header")
+        stream.seek(position)
         assert self._state is not None
         rows = self._state.execute(
             "SELECT rowid, sha256, record FROM expected WHERE stream = ?", (record.identifier,)

@@ -16,8 +16,9 @@ from uuid import UUID
 
 from lxml import etree
 
-from muniment.arc import ArcFormat, format_of, open_record, read_arc_file
-from muniment.arc.index import is_datastream
+from muniment.arc import ArcFormat, format_of, read_arc_file
+from muniment.arc.digests import proved
+from muniment.arc.records import is_datastream
 from muniment.errors import DigestMismatch, FormatError, StoreError, UsageError
 from muniment.files import new_file
 from muniment.markup import quoteattr
@@ -32,6 +33,7 @@ from muniment.repository.settings import new_uuid, now
 from muniment.repository.storage import SUFFIXES
 from muniment.repository.store import Store
 from muniment.tape.exact import read_exactly, read_head
+from muniment.tape.index import moment_of
 from muniment.tape.records import STORE
 from muniment.tape.write import SOFTWARE, TAPE_END, tape_head, tape_record
 
@@ -234,6 +236,7 @@ class _Incoming:
         self.count = self._new = 0
         self.name = path.name
         self.uri = ""
+        self._place, self._copied = 0, False
         (self._read_tape if self.is_tape else self._read_arc)()
         self.known = not self._new
         if not self.known:
@@ -260,6 +263,7 @@ class _Incoming:
         digest = hashlib.sha256(data).hexdigest()
         entry = parse_entry(record.admin)
         where = f"{self.path}, byte {record.offset}"
+        moment_of(record, str(self.path))
         if entry is not None and entry.sha256 != digest:
             raise DigestMismatch(f"{where}: {record.identifier}", "SHA-256", entry.sha256, digest)
         known = self._store.catalogue.record(record.identifier)
@@ -275,14 +279,9 @@ class _Incoming:
         with self.path.open("rb") as stream:
             for record in read_arc_file(stream, str(self.path)):
                 position = stream.tell()
-                digest = hashlib.sha256()
-                for chunk in _chunks(open_record(stream, str(self.path), record, keep_open=True)):
-                    digest.update(chunk)
+                found = proved(stream, str(self.path), record)
                 stream.seek(position)
-                found = digest.hexdigest()
                 where = f"{self.path}, byte {record.offset}: {record.identifier}"
-                if record.sha256 and record.sha256 != found:
-                    raise DigestMismatch(where, "SHA-256", record.sha256, found)
                 if not is_datastream(record):
                     continue
                 self.count += 1
@@ -295,26 +294,45 @@ class _Incoming:
                     )
 
     def _choose_name(self) -> None:
-        taken = self._store.catalogue.find_file(self.name) is not None
         known = self._store.catalogue.find_file(self.uri) if self.uri else None
         if known is not None:
             raise StoreError(
                 f"{self.path}: there is already a tape {self.uri}, with other records; "
                 "nothing was imported"
             )
-        if taken:
+        self._place, self._copied = self._left_behind()
+        if self._copied:
+            return
+        places = self._store.places
+        if self._store.catalogue.find_file(self.name) or any(p.is_there(self.name) for p in places):
             suffix = next(s for s in sorted(SUFFIXES, key=len)[::-1] if self.name.endswith(s))
             self.name = f"{new_uuid()}{suffix}"
 
+    def _left_behind(self) -> tuple[int, bool]:
+        """Return the place with the same bytes under this name, left by an import that died."""
+        if self._store.catalogue.find_file(self.name) is None:
+            for number, place in enumerate(self._store.places):
+                if place.is_sealed(self.name):
+                    with place.open(self.name) as stream:
+                        digest = hashlib.sha256()
+                        for chunk in _chunks(stream):
+                            digest.update(chunk)
+                    if digest.hexdigest() == self.digest:
+                        return number, True
+        return self._store.roomiest(), False
+
     def take_in(self) -> None:
         """Copy the file to its place, and tell the catalogue."""
-        number = self._store.roomiest()
-        self._store.places[number].put(self.name, self.path)
-        with self._store.catalogue.change():
-            if self.is_tape:
-                catalogue_tape(self._store, number, self.name)
-            else:
-                catalogue_arc(self._store, number, self.name)
+        place = self._store.places[self._place]
+        if not self._copied:
+            place.put(self.name, self.path)
+        try:
+            with self._store.catalogue.change():
+                take_in = catalogue_tape if self.is_tape else catalogue_arc
+                take_in(self._store, self._place, self.name)
+        except BaseException:
+            place.take_back(self.name)
+            raise
 
 
 def _write_receipt(store: Store, incoming: Iterable[_Incoming]) -> None:

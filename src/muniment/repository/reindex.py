@@ -10,7 +10,8 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from muniment.arc import ArcRecord, read_arc_file
 from muniment.arc import index as arc_index
-from muniment.arc.index import is_datastream
+from muniment.arc.digests import digested
+from muniment.arc.records import is_datastream
 from muniment.errors import StoreError
 from muniment.repository.catalogue import Found, Stream
 from muniment.repository.entries import Entry, entry_of, parse_entry
@@ -18,9 +19,10 @@ from muniment.repository.naming import statement
 from muniment.repository.provenance import note_imports
 from muniment.tape import index as tape_index
 from muniment.tape.document import standalone
-from muniment.tape.index import moment
+from muniment.tape.index import moment_of
 from muniment.tape.records import TapeHead, TapeRecord
 from muniment.tape.scan import scan
+from muniment.tape.write import PROLOGUE
 
 if TYPE_CHECKING:
     from muniment.repository.store import Store
@@ -79,7 +81,8 @@ def catalogue_tape(store: Store, place: int, name: str) -> int:
     with home.open(name) as stream, home.open(name) as beside:
         head, records = scan(stream, label)
         uri = head.tape_id or file_uri(name)
-        own = uri == file_uri(name)
+        # Whatever stands on a tape of ours is a document of its own.
+        own = head.tape_id == file_uri(name) and head.prologue == PROLOGUE
         facts: dict[str, object] = {"arcs": list(head.arc_ids)}
         if own:
             facts["own"] = 1
@@ -111,7 +114,8 @@ class _Teeing:
                 document = standalone(data, self._head, record.namespaces)
                 digest = hashlib.sha256(data).hexdigest()
                 entry = entry_of(document, digest, record.identifier)
-            self._rows.append((_found(self._file, number, record, entry), entry))
+            date = moment_of(record, self._label)
+            self._rows.append((_found(self._file, number, date, record, entry), entry))
             if len(self._rows) >= _BATCH:
                 self.flush()
             yield record
@@ -130,10 +134,10 @@ class _Teeing:
         self._rows = []
 
 
-def _found(file: int, number: int, record: TapeRecord, entry: Entry) -> Found:
+def _found(file: int, number: int, date: str, record: TapeRecord, entry: Entry) -> Found:
     namespaces = json.dumps(record.namespaces) if record.namespaces else None
     return Found(
-        file, number, record.identifier, moment(record.date), record.offset, record.length,
+        file, number, record.identifier, date, record.offset, record.length,
         entry.kind, entry.sha256, entry.pdi, entry.size, len(entry.streams), namespaces,
     )  # fmt: skip
 
@@ -154,11 +158,11 @@ def catalogue_arc(store: Store, place: int, name: str) -> int:
     size, label = home.size(name), home.label(name)
     number = catalogue.add_file(_arc_uri(store, name), "arc", place, name, {})
     catalogue.set_file(number, sealed=1, end=size)
-    with home.open(name) as stream:
+    with home.open(name) as stream, home.open(name) as beside:
 
         def teed() -> Iterator[ArcRecord]:
             batch: list[Stream] = []
-            for record in read_arc_file(stream, label):
+            for record in digested(beside, label, read_arc_file(stream, label)):
                 if is_datastream(record):
                     batch.append(Stream(record, number))
                 if len(batch) >= _BATCH:

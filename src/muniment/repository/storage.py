@@ -155,6 +155,11 @@ class Place:
             partial.unlink(missing_ok=True)
             raise
 
+    def take_back(self, name: str) -> None:
+        """Remove a file that was put here just now, and its index: nothing knows it yet."""
+        (self.root / name).unlink(missing_ok=True)
+        self.index(name).unlink(missing_ok=True)
+
     def free(self) -> int:
         """How many bytes are free."""
         return shutil.disk_usage(self.root).free

@@ -89,7 +89,7 @@ class TapeParser:
         except _Enough:
             self.done = True
         except expat.ExpatError as error:
-            place = self._base + self._parser.ErrorByteIndex
+            place = self._base + max(self._parser.ErrorByteIndex, 0)
             problem = f"not well-formed XML: {expat.ErrorString(error.code)}"
             raise TapeError(self.name, place, problem) from None
         taken, self._records = self._records, []
@@ -173,7 +173,8 @@ class TapeParser:
         uri, local, prefix = _split(name)
         if uri != TAPE or local not in _HOLDS.get(parent, ()):
             wanted = " or ".join(_HOLDS.get(parent, ("text",)))
-            self._fail(f"{local} stands where {wanted} belongs; this is not an XMLtape")
+            of = "" if uri == TAPE else f" of the namespace {uri}" if uri else " of no namespace"
+            self._fail(f"{local}{of} stands where {wanted} belongs; this is not an XMLtape")
         self._check_order(local)
         self._open_own(local, prefix, declared)
 

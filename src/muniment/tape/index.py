@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,15 @@ from muniment.files import disk_errors
 from muniment.tape.records import Namespaces, TapeHead, TapeRecord
 from muniment.tape.scan import scan
 
-__all__ = ["TapeEntry", "TapeIndex", "build_index", "moment", "write_entries", "write_index"]
+__all__ = [
+    "TapeEntry",
+    "TapeIndex",
+    "build_index",
+    "moment",
+    "moment_of",
+    "write_entries",
+    "write_index",
+]
 
 _SCHEMA = """
 CREATE TABLE tape (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -31,7 +39,10 @@ CREATE UNIQUE INDEX by_identifier ON record (identifier);
 CREATE INDEX by_date ON record (date, number);
 """
 _CACHE = 32 << 10  # KiB: what is inserted stays at hand until it is sorted
-_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_DATE = re.compile(  # xs:date and xs:dateTime of four digits' years
+    r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?", re.ASCII
+)
+_UTC = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\dZ", re.ASCII)
 
 
 class TapeEntry(NamedTuple):
@@ -52,13 +63,22 @@ def moment(date: str) -> str:
     >>> moment("2005-09-09T23:00:04.5+02:00"), moment("2005-09-09")
     ('2005-09-09T21:00:04Z', '2005-09-09T00:00:00Z')
     """
-    if _UTC.fullmatch(date):
-        return date
-    bare = re.sub(r"^(\d{4}-\d\d-\d\d)(Z|[+-]\d\d:\d\d)?$", r"\1T00:00:00\2", date)
-    found = datetime.fromisoformat(bare)
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
+    match = _DATE.fullmatch(date)
+    if not match:
+        raise ValueError(f"{date!r} is not a date")
+    day, clock, zone = match[1], match[2] or "00:00:00", match[3] or "Z"
+    midnight = clock == "24:00:00"  # the end of that day
+    text = f"{day}T{'00:00:00' if midnight else clock}{zone.replace('Z', '+00:00')}"
+    found = datetime.fromisoformat(text) + timedelta(days=midnight)
     return found.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def moment_of(record: TapeRecord, name: str) -> str:
+    """Return the date of a record on a tape as UTC; what is none is refused with its place."""
+    try:
+        return moment(record.date)
+    except (ValueError, OverflowError):
+        raise TapeError(name, record.start, f"{record.date!r} is not a date") from None
 
 
 def build_index(tape: Path, index: Path) -> int:
@@ -108,11 +128,9 @@ def write_entries(
 
 def _rows(name: str, records: Iterable[TapeRecord]) -> Iterator[tuple[object, ...]]:
     for number, record in enumerate(records):
-        identifier, date, offset, length, start, _, _, around = record
-        try:
-            date = moment(date)
-        except ValueError:
-            raise TapeError(name, start, f"{date!r} is not a date") from None
+        identifier, date, offset, length, _, _, _, around = record
+        if not _UTC.fullmatch(date):
+            date = moment_of(record, name)
         yield number, identifier, date, offset, length, json.dumps(around) if around else None
 
 

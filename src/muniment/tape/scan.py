@@ -209,7 +209,7 @@ class _Scanner:
                 depth -= 1
                 if not depth:
                     return tag
-                position = tag + 2
+                position = tag + 2 + len(self._record)
             else:
                 position, opened = self._nested(tag)
                 depth += opened

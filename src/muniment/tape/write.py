@@ -9,14 +9,22 @@ from muniment.errors import TapeError
 from muniment.markup import escape
 from muniment.tape.records import BASICS, TAPE
 
-__all__ = ["RECORD_END", "SOFTWARE", "TAPE_END", "record_opening", "tape_head", "tape_record"]
+__all__ = [
+    "PROLOGUE",
+    "RECORD_END",
+    "SOFTWARE",
+    "TAPE_END",
+    "record_opening",
+    "tape_head",
+    "tape_record",
+]
 
 SOFTWARE = f"Muniment {__version__}"
 RECORD_END, TAPE_END = b"</ta:record></ta:tapeRecord>\n", b"</ta:tape>\n"
 
+PROLOGUE = f'<?xml version="1.0" encoding="UTF-8"?>\n<ta:tape xmlns:ta="{TAPE}">'.encode()
 _HEAD = """\
-<?xml version="1.0" encoding="UTF-8"?>
-<ta:tape xmlns:ta="{tape}">
+
 <ta:tapeAdmin><tb:XMLtapeBasics xmlns:tb="{basics}">\
 <tb:XMLtapeId>{tape_id}</tb:XMLtapeId>{arcs}\
 <tb:processSoftware>{software}</tb:processSoftware>\
@@ -31,14 +39,13 @@ def tape_head(
     """Return everything before the first record; ``more`` are further tapeAdmin elements."""
     arcs = "".join(f"<tb:ARCfileId>{escape(arc)}</tb:ARCfileId>" for arc in arc_ids)
     head = _HEAD.format(
-        tape=TAPE,
         basics=BASICS,
         tape_id=escape(tape_id),
         arcs=arcs,
         software=escape(software),
         time=escape(time),
     )
-    return head.encode() + more
+    return PROLOGUE + head.encode() + more
 
 
 def tape_record(identifier: str, date: str, payload: bytes, *admins: bytes) -> bytes:
