@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muniment.sql.model import Schema, Table
 from muniment.web.site import OpenArchive
@@ -50,6 +50,7 @@ class Line:
 
     path: str
     title: str
+    ends: tuple[int, int] = (0, 0)  # the boxes that it joins, by their places in the list
 
 
 @dataclass
@@ -88,7 +89,11 @@ def draw(archive: OpenArchive, focus: str = "", depth: int = 1) -> Diagram:
     }
     _place(boxes, [(a, b) for a, b, _ in links if a != b])
     diagram = Diagram(list(boxes.values()))
-    diagram.lines = [_line(boxes[a], boxes[b], f"{a[1]} → {b[1]} ({key})") for a, b, key in links]
+    at = {name: number for number, name in enumerate(boxes)}
+    diagram.lines = [
+        replace(_line(boxes[a], boxes[b], f"{a[1]} → {b[1]} ({key})"), ends=(at[a], at[b]))
+        for a, b, key in links
+    ]
     diagram.width = max((box.x + box.width for box in diagram.boxes), default=0) + 20
     diagram.height = max((box.y + box.height for box in diagram.boxes), default=0) + 20
     return diagram

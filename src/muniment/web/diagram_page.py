@@ -15,7 +15,8 @@ from muniment.web.urls import Urls
 __all__ = ["diagram_page"]
 
 _DEPTHS = (1, 2, 3)
-_ZOOMS = (25, 50, 75, 100, 150)
+_ZOOMS = (10, 25, 50, 75, 100, 150, 200)
+_MANY = 60  # boxes that are shown smaller at first
 
 
 def diagram_page(request: Request) -> Page:
@@ -25,7 +26,7 @@ def diagram_page(request: Request) -> Page:
     depth = request.query_params.get("depth", "1")
     zoom = request.query_params.get("zoom", "")
     if depth not in map(str, _DEPTHS) or (zoom and zoom not in map(str, _ZOOMS)):
-        raise UsageError("the diagram knows steps of 1 to 3 and zooms of 25 to 150")
+        raise UsageError("the diagram knows steps of 1 to 3 and zooms of 10 to 200")
     urls = Urls(archive)
     names = {urls.focus_name(s, t): f"{s.name}.{t.name}" for s, t in archive.tables[:2000]}
     if focus and focus not in names:
@@ -42,6 +43,6 @@ def diagram_page(request: Request) -> Page:
     }
     only_page = {
         "diagram": diagram, "names": names, "depths": _DEPTHS, "zooms": _ZOOMS,
-        "zoom": int(zoom) if zoom else 100,
+        "zoom": int(zoom) if zoom else 50 if len(diagram.boxes) > _MANY else 100,
     }  # fmt: skip
     return Page("diagram.html", facts, {**frame(archive), **only_page})

@@ -140,9 +140,22 @@ for (const form of document.querySelectorAll("form.controls")) {
   });
 }
 
-// The diagram: zoom without a new page, move by dragging.
+// The diagram: zoom without a new page, move by dragging; a table shows its own lines.
 const drawing = document.querySelector(".erd");
 if (drawing) {
+  const lines = new Map();
+  for (const line of drawing.querySelectorAll("[data-ends]")) {
+    for (const end of line.dataset.ends.split(" ")) lines.set(end, [...(lines.get(end) || []), line]);
+  }
+  const look = (box, on) => {
+    const own = lines.get(box.dataset.box) || [];
+    drawing.classList.toggle("looking", on && own.length > 0);
+    for (const line of own) line.classList.toggle("near", on);
+  };
+  for (const box of drawing.querySelectorAll("[data-box]")) {
+    for (const event of ["pointerenter", "focusin"]) box.addEventListener(event, () => look(box, true));
+    for (const event of ["pointerleave", "focusout"]) box.addEventListener(event, () => look(box, false));
+  }
   const paper = drawing.parentElement;
   const zoom = document.querySelector("[data-zoom]");
   const resize = (factor) => {
