@@ -68,7 +68,7 @@ def test_a_syntax_that_would_grow_without_end_is_refused(syntax: str) -> None:
     ],
 )
 def test_a_syntax_that_is_nonsense_is_refused_in_a_sentence(syntax: str) -> None:
-    with pytest.raises(IdentifierError, match="line 1, rule a: .{,120}$"):
+    with pytest.raises(IdentifierError, match=r"line 1, rule a: .{,120}$"):
         parse_abnf(syntax)
 
 
