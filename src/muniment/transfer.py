@@ -304,9 +304,10 @@ def copy(
     unchanged = getattr(source, "unchanged", lambda: True)
     completed: Callable[..., Table | None] = getattr(target, "completed", lambda *_: None)
     keep: Callable[..., None] = getattr(target, "keep", lambda *_: None)
+    arranged: Callable[..., Iterable[tuple[Schema, Table]]] = getattr(target, "arranged", list)
     threads = getattr(target, "suits_threads", False)
     with start_workers(source, wanted, unchanged, threads=threads) as workers:
-        for schema, table in database.tables():
+        for schema, table in arranged(database.tables()):
             done = completed(schema, table)
             if done is None:
                 work = _TableCopy(source, target, workers, schema, progress)
@@ -318,7 +319,7 @@ def copy(
             database = _with_table(database, schema, done)
             counts[schema.name, done.name] = done.rows
     target.finish(database)
-    return counts
+    return {place: counts[place] for place in ((s.name, t.name) for s, t in database.tables())}
 
 
 def _refuse_lost_rows(source: Source, schema: Schema, table: Table, rows: int) -> None:

@@ -9,7 +9,7 @@ at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -18,9 +18,9 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
 __all__ = [
-    "Picking", "Reading", "Splitting", "Stepping", "Summing", "Writing", "at_once",
-    "digest_kernel", "expect", "picking_kernel", "reading_kernel", "splitting_kernel",
-    "stepping_kernel", "worth_while", "writing_kernel",
+    "Joining", "Picking", "Reading", "Splitting", "Stepping", "Summing", "Writing", "at_once",
+    "digest_kernel", "expect", "joining_kernel", "picking_kernel", "reading_kernel",
+    "splitting_kernel", "stepping_kernel", "worth_while", "writing_kernel",
 ]  # fmt: skip
 
 # A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
@@ -37,6 +37,10 @@ Summing = Callable[[bytes], int]
 # An SQLite connection, a query, the types of its columns and the longest value that is given whole,
 # to batches and the keys of rows that take a closer look.
 Stepping = Callable[[Any, str, Sequence[Any], int], Iterable[Batch | int]]
+
+# Arrow columns of a database's own values, and the longest text among them that is not unusual, to
+# batches.
+Joining = Callable[[Sequence[Any], int], Iterator[Batch] | None]
 
 _ENOUGH = 24 << 20  # bytes of batches; about 60 MB of XML
 _MUCH = 128 << 20  # bytes of a database: kernels pay from the first row
@@ -91,6 +95,11 @@ def reading_kernel(shapes: Sequence[Shape]) -> Reading:
 def splitting_kernel() -> Splitting:
     """Return what takes batches apart into columns."""
     return _loaded("columns", "split") or _give_up
+
+
+def joining_kernel() -> Joining:
+    """Return what joins columns to batches."""
+    return _loaded("joining", "joined") or _give_up
 
 
 def picking_kernel() -> Picking:

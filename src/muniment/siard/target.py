@@ -79,6 +79,8 @@ def create_siard(
 class SiardTarget:
     """A SIARD archive in the making."""
 
+    suits_threads = True
+
     def __init__(
         self,
         archive: ZipWriter,

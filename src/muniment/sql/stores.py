@@ -18,6 +18,7 @@ Some methods and attributes are for those who have them:
     target.notes              sentences that people should read
     target.suits_threads      the same of its encoders
     target.left_out           what could not be made again (``sql.leftout``)
+    target.arranged(tables)   tables in the order in which their rows have to come
     target.mark(), target.roll_back(mark)   a table can be written again
     target.completed(schema, table)         the table with its rows, if an earlier run wrote it
     target.keep(schema, table)              the table, now with its rows, is complete

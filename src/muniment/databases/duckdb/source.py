@@ -1,12 +1,13 @@
 """Reading a DuckDB file: DuckDB makes the text, Arrow's kernels join it into batches.
 
+Of large tables DuckDB gives the values, and machine code makes the text of those that are usual.
 No Python code runs per cell. A table is cut into ranges of rowid, which DuckDB prunes by row group.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -21,7 +22,8 @@ from muniment.databases.duckdb.connection import Connection, connect, rows, tran
 from muniment.databases.duckdb.definitions import read_database
 from muniment.databases.duckdb.fitting import is_stored, relation_sql
 from muniment.databases.duckdb.types import parse_duck_type, quote
-from muniment.databases.duckdb.values import cell_sql
+from muniment.databases.duckdb.values import cell_sql, is_spelt_plainly
+from muniment.kernels import joining_kernel, worth_while
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
 from muniment.sql.selection import Selection
@@ -37,6 +39,11 @@ _FETCH_UNBOUNDED_ROWS = 256  # where cells of any size stay in the batch
 _BATCH_BYTES = 1 << 15
 
 Part: TypeAlias = tuple[int, int] | None  # first and last rowid; None is everything
+_CellSql = Callable[[Schema, Column, int, bool], str]
+
+
+class _Unusual(Exception):
+    """Rows hold something that machine code does not spell."""
 
 
 @contextmanager
@@ -94,6 +101,11 @@ class DuckdbSource:
         """Return roughly the bytes of text: DuckDB's files are a third of that."""
         return 3 * self._path.stat().st_size
 
+    @property
+    def suits_threads(self) -> bool:
+        """Whether DuckDB, Arrow and machine code do it all: not for complex values."""
+        return all(_is_plain(schema, table) for schema, table in self.describe().tables())
+
     def parts(self, schema: Schema, table: Table) -> Iterator[Part]:
         """Yield ranges of rowid of one size; None for views, queries and ordered tables."""
         if self._selection.order_of(schema.name, table.name) or not self._has_rowid(schema, table):
@@ -108,33 +120,58 @@ class DuckdbSource:
     def batches(self, schema: Schema, table: Table, part: Part) -> Iterator[Batch]:
         """Yield the rows of a part, about 32 KB at a time."""
         has_rowid = self._has_rowid(schema, table)
+        size = _FETCH_ROWS if has_rowid else _FETCH_UNBOUNDED_ROWS
+        roads = [(self._read, self._query(schema, table, part, self._cell_sql))]
+        if has_rowid and _is_plain(schema, table) and worth_while(0):
+            values = self._query(schema, table, part, self._plain_sql)
+            roads.insert(0, (self._read_values, values))
+        done = 0
+        with translated(f"to read {schema.name}.{table.name}"):
+            for read, sql in [*roads, roads[-1]]:
+                try:
+                    for batch in read(sql, size, done):
+                        yield batch
+                        done += batch.rows
+                    return
+                except _Unusual:
+                    pass  # the other road knows every case; it goes on from where this one stopped
+                except duckdb.OutOfMemoryException:
+                    # A value larger than the small cache: once more, with room.
+                    self._connection.execute("RESET memory_limit")
+
+    def _query(self, schema: Schema, table: Table, part: Part, cell_of: _CellSql) -> str:
+        has_rowid = self._has_rowid(schema, table)
         cells = [
-            self._cell_sql(schema, column, number, has_rowid)
+            cell_of(schema, column, number, has_rowid)
             for number, column in enumerate(table.columns)
         ]
         listed = ", ".join(f"{cell} AS c{number}" for number, cell in enumerate(cells))
         sql = f"SELECT {listed} FROM {self._relation(schema, table, part)}"
         if order := self._selection.order_of(schema.name, table.name):
             sql += f" ORDER BY {order}{', rowid' if has_rowid else ''}"
-        size = _FETCH_ROWS if has_rowid else _FETCH_UNBOUNDED_ROWS
-        done = 0
-        with translated(f"to read {schema.name}.{table.name}"):
-            try:
-                for batch in self._read(sql, size):
-                    yield batch
-                    done += batch.rows
-            except duckdb.OutOfMemoryException:
-                # A value larger than the small cache: once more with room, from where it stopped.
-                self._connection.execute("RESET memory_limit")
-                for batch in self._read(sql, size):
-                    if done <= 0:
-                        yield batch
-                    done -= batch.rows
+        return sql
 
-    def _read(self, sql: str, size: int) -> Iterator[Batch]:
+    def _read(self, sql: str, size: int, done: int) -> Iterator[Batch]:
+        """Yield rows of which DuckDB made text; so many were yielded already."""
+        for record_batch in self._fetched(sql, size, done):
+            yield from _batches(record_batch)
+
+    def _read_values(self, sql: str, size: int, done: int) -> Iterator[Batch]:
+        """Yield rows of which machine code makes text, as long as nothing is unusual."""
+        join = joining_kernel()
+        for record_batch in self._fetched(sql, size, done):
+            batches = join(record_batch.columns, self._inline_limit)
+            if batches is None:
+                raise _Unusual
+            yield from batches
+
+    def _fetched(self, sql: str, size: int, done: int) -> Iterator[pa.RecordBatch]:
         cursor = self._connection.cursor()  # of its own: several tables may be read at once
         for record_batch in cursor.sql(sql).to_arrow_reader(size):
-            yield from _batches(record_batch)
+            passed = min(done, record_batch.num_rows)
+            done -= passed
+            if passed < record_batch.num_rows:
+                yield record_batch.slice(passed)
 
     def open_lob(self, schema: Schema, table: Table, reference: bytes) -> BinaryIO:
         """Open the value behind a REF cell: raw bytes, or text in UTF-8."""
@@ -184,6 +221,13 @@ class DuckdbSource:
         duck = parse_duck_type(column.type_original or "")
         return cell_sql(duck, _shape(schema, column), quote(column.name))
 
+    def _plain_sql(self, schema: Schema, column: Column, _number: int, _rowid: bool) -> str:
+        """A column's own values where machine code can spell them, else their text."""
+        duck, shape = parse_duck_type(column.type_original or ""), _shape(schema, column)
+        return (
+            quote(column.name) if is_spelt_plainly(duck, shape) else self._value_sql(schema, column)
+        )
+
     def _cell_sql(self, schema: Schema, column: Column, number: int, has_rowid: bool) -> str:
         """The text of a column's cells, or a REF if it is longer than the limit."""
         text, shape = self._value_sql(schema, column), _shape(schema, column)
@@ -200,6 +244,10 @@ class DuckdbSource:
 
 def _shape(schema: Schema, column: Column) -> Any:
     return shape_of(Database("", schemas=(schema,)), schema.name, column)
+
+
+def _is_plain(schema: Schema, table: Table) -> bool:
+    return all(isinstance(_shape(schema, column), Leaf) for column in table.columns)
 
 
 def _is_binary(schema: Schema, column: Column) -> bool:

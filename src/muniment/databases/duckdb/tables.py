@@ -20,6 +20,7 @@ from muniment.sql.model import (
     Shape,
     Struct,
     Table,
+    UniqueKey,
 )
 from muniment.sql.types import NamedType
 
@@ -28,10 +29,14 @@ __all__ = [
     "body_sql",
     "columns_sql",
     "foreign_key_sql",
+    "foreign_keys_sql",
     "names_sql",
     "nearest_type",
     "needs",
+    "refers_to",
     "select_sql",
+    "unique_keys",
+    "unique_sql",
     "waiting_sql",
 ]  # fmt: skip
 
@@ -46,6 +51,7 @@ class NewTable:
     shapes: tuple[Shape, ...]
     checks: tuple[str, ...] = ()
     defaults: dict[str, str] = field(default_factory=dict)
+    staged: bool = False  # whether its rows wait in another file until all others are there
 
     @property
     def place(self) -> str:
@@ -60,9 +66,9 @@ class NewTable:
         return f"{self.schema.name}.{self.table.name}"
 
     @property
-    def is_staged(self) -> bool:
-        """Foreign keys cannot be added to a DuckDB table: it is made when all rows are there."""
-        return bool(self.table.foreign_keys)
+    def waits(self) -> bool:
+        """Whether it is made with its foreign keys, once the tables that it refers to are there."""
+        return bool(self.table.foreign_keys) and not self.staged
 
 
 def body_sql(made: NewTable) -> list[str]:
@@ -89,6 +95,21 @@ def foreign_key_sql(key: ForeignKey) -> str:
     return f"FOREIGN KEY ({columns}) REFERENCES {home} ({referenced})"
 
 
+def foreign_keys_sql(made: NewTable) -> list[str]:
+    return [foreign_key_sql(key) for key in made.table.foreign_keys]
+
+
+def unique_keys(made: NewTable) -> list[tuple[str, UniqueKey]]:
+    """The keys of a table, with what SQL calls their kind."""
+    table = made.table
+    primary = [("PRIMARY KEY", table.primary_key)] if table.primary_key else []
+    return [*primary, *(("UNIQUE", key) for key in table.candidate_keys)]
+
+
+def unique_sql(made: NewTable) -> list[str]:
+    return [f"{kind} ({names_sql(key.columns)})" for kind, key in unique_keys(made)]
+
+
 def waiting_sql(made: NewTable, keys: list[ForeignKey]) -> str:
     """The condition for staged rows that can go in now, for a table that refers to itself."""
     own = [key for key in keys if (key.referenced_schema, key.referenced_table) == made.name]
@@ -110,8 +131,12 @@ def waiting_sql(made: NewTable, keys: list[ForeignKey]) -> str:
 
 def needs(made: NewTable) -> set[tuple[str, str]]:
     """The tables that have to be there before this one; itself is no obstacle."""
-    needed = {(key.referenced_schema, key.referenced_table) for key in made.table.foreign_keys}
-    return needed - {made.name}
+    return refers_to(made) - {made.name}
+
+
+def refers_to(made: NewTable) -> set[tuple[str, str]]:
+    """The tables that its foreign keys name, itself among them."""
+    return {(key.referenced_schema, key.referenced_table) for key in made.table.foreign_keys}
 
 
 def select_sql(made: NewTable, rows: pa.Table) -> str:

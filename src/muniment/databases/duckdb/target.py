@@ -1,8 +1,10 @@
 """Writing a DuckDB file: tables first, rows as Arrow tables of text that DuckDB casts, keys last.
 
-Keys and foreign keys wait until the rows are there: that is faster, takes tables in any order, and
-a key that the rows break costs the key and not the work. What an archive brings as SQL (checks,
-defaults, views) is run without access to files and network, one CREATE statement at a time.
+Keys wait until a table's rows are there, which is faster. Foreign keys cannot be added, so a table
+with some comes after those that it refers to. A table for which there is no such order, or whose
+rows break a key, is staged in a file of its own, and costs the key but not the work. What an
+archive brings as SQL (checks, defaults, views) is run without access to files and network, one
+CREATE statement at a time.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import duckdb
+import pyarrow as pa
 
 from muniment.databases.duckdb.connection import (
     Connection,
@@ -31,10 +34,14 @@ from muniment.databases.duckdb.tables import (
     body_sql,
     columns_sql,
     foreign_key_sql,
+    foreign_keys_sql,
     names_sql,
     nearest_type,
     needs,
+    refers_to,
     select_sql,
+    unique_keys,
+    unique_sql,
     waiting_sql,
 )
 from muniment.databases.duckdb.types import (
@@ -67,7 +74,7 @@ from muniment.sql.model import (
     shape_of,
 )
 from muniment.sql.original import split_original
-from muniment.sql.stores import OpenLob
+from muniment.sql.stores import Again, OpenLob
 from muniment.sql.translate import (
     NotTranslatable,
     make_in_turn,
@@ -80,7 +87,12 @@ from muniment.sql.types import Kind
 __all__ = ["DuckdbTarget", "create_target"]
 
 _STAGED = "staged"
-_LARGE = 1 << 26  # bytes at once, which only large objects come to; they need room
+_ROOM = 32 << 20  # bytes of memory that DuckDB may fill besides rows that come and indexes
+_INDEXES = (
+    "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()"
+    " WHERE tag = 'ART_INDEX'"
+)
+_LARGE, _WIDE = 1 << 26, 1 << 10  # bytes at once, and of a row: large objects, which need room
 Thing = tuple[str, str]  # a kind and a name
 Miss = Callable[[str], LeftOut]  # a reason to what is left out for it
 _LONGEST_CHAIN = 1000  # of rows that refer to rows of the same table
@@ -146,6 +158,7 @@ class DuckdbTarget:
         self.finished = False
         self.replaced: tuple[Path, set[str]] | None = None  # the old file, and what it holds
         self._tables: dict[tuple[str, str], NewTable] = {}
+        self._complete: set[tuple[str, str]] = set()  # tables with all their rows
         self._made: set[Thing] = set()
         self._database = Database("")
         self._same_product = False
@@ -175,6 +188,12 @@ class DuckdbTarget:
                 self._define_types_and_sequences(schema)
         for schema, table in database.tables():
             self._define_table(database, schema, table)
+        self._arrange()
+
+    def arranged(self, tables: Iterable[tuple[Schema, Table]]) -> list[tuple[Schema, Table]]:
+        """Return tables in the order in which their rows have to come: ``define`` found it."""
+        places = {name: place for place, name in enumerate(self._tables)}
+        return sorted(tables, key=lambda each: places[each[0].name, each[1].name])
 
     def encoder(self, schema: Schema, table: Table) -> DuckdbEncoder:
         """Return what turns batches into Arrow; runs in worker processes."""
@@ -187,7 +206,9 @@ class DuckdbTarget:
     ) -> int:
         """Insert a table's rows; the file is nobody's before it is complete, so no transaction."""
         made = self._tables[schema.name, table.name]
-        place = f"{_STAGED}.{made.place}" if made.is_staged else made.place
+        if made.waits and not self._is_made_with_keys(made):
+            made = self._stage(made)
+        place = f"{_STAGED}.{made.place}" if made.staged else made.place
         encoder = self.encoder(schema, table)
 
         def open_one(reference: bytes) -> BinaryIO:
@@ -196,21 +217,53 @@ class DuckdbTarget:
         written = 0
         with translated(f"the rows of {made.where}"):
             for rows in arrow_tables(encoder, pieces, open_one):
-                if rows.nbytes > _LARGE:
-                    self._connection.execute("RESET memory_limit")
-                self._connection.register("piece", rows)
-                self._connection.execute(f"INSERT INTO {place} {select_sql(made, rows)}")
-                self._connection.unregister("piece")
+                self._make_room(rows)
+                try:
+                    self._insert(f"INSERT INTO {place} {select_sql(made, rows)}", rows)
+                except duckdb.ConstraintException:
+                    if not made.waits:
+                        raise
+                    self._stage(made)
+                    raise Again from None
                 written += rows.num_rows
+        if not made.table.foreign_keys:
+            self._run("RESET memory_limit", "memory for keys")
+            self._add_keys(made, made.place)
+        if not made.staged:
+            self._complete.add(made.name)
         return written
 
+    def mark(self) -> None:
+        """Return nothing to go back to: a table that is to come again was staged meanwhile."""
+
+    def roll_back(self, _: None) -> None:
+        return
+
+    def _insert(self, sql: str, rows: pa.Table) -> None:
+        self._connection.register("piece", rows)
+        try:
+            self._connection.execute(sql)
+        finally:
+            self._connection.unregister("piece")
+
+    def _make_room(self, rows: pa.Table) -> None:
+        """Allow memory for rows that come and for all indexes, which DuckDB keeps in it.
+
+        No more than that, as DuckDB would fill it with what it has written already.
+        """
+        coming = rows.nbytes
+        if coming > _LARGE or coming > _WIDE * rows.num_rows:
+            self._connection.execute("RESET memory_limit")
+            return
+        (indexes,) = self._connection.execute(_INDEXES).fetchone()
+        room = _ROOM + 3 * coming + indexes + indexes // 8
+        self._connection.execute(f"SET memory_limit = '{room >> 20}MiB'")
+
     def finish(self, database: Database) -> None:
-        """Add keys, comments, macros and views, and write everything to the file."""
-        self._run("RESET memory_limit", "memory for keys: DuckDB holds whole indexes in it")
-        for made in self._tables.values():
-            if not made.is_staged:
-                self._add_keys(made, made.place)
-        self._make_staged()
+        """Add what is left of the keys, comments, macros and views, and write all to the file."""
+        if any(made.staged for made in self._tables.values()):
+            self._run("RESET memory_limit", "memory to sort staged rows")
+            self._make_staged()
         self._make_indexes(database)
         self._make_views(database)
         self._comment(database)
@@ -245,12 +298,41 @@ class DuckdbTarget:
         made = NewTable(schema, table, ducks, shapes)
         made = replace(made, defaults=self._defaults(made), checks=tuple(self._checks(made)))
         self._tables[schema.name, table.name] = made
-        if made.is_staged:
-            columns = ", ".join(columns_sql(replace(made, defaults={})))
-            self._run(f"CREATE TABLE {_STAGED}.{made.place} ({columns})", f"table {made.where}")
-        else:
+        if not made.table.foreign_keys:
             body = ", ".join(body_sql(made))
             self._run(f"CREATE TABLE {made.place} ({body})", f"table {made.where}")
+
+    def _arrange(self) -> None:
+        """Put tables after those that they refer to; stage those for which there is no such order.
+
+        A row that refers to a row of its own table has to come after it, which nobody can tell yet.
+        """
+        waiting, arranged = dict(self._tables), dict[tuple[str, str], NewTable]()
+        while ready := [made for made in waiting.values() if not refers_to(made) & waiting.keys()]:
+            for made in ready:
+                arranged[made.name] = waiting.pop(made.name)
+        self._tables = arranged | waiting
+        for made in waiting.values():
+            self._stage(made)
+
+    def _stage(self, made: NewTable) -> NewTable:
+        """Let rows wait in another file until all others are there."""
+        made = self._tables[made.name] = replace(made, staged=True)
+        self._run(f"DROP TABLE IF EXISTS {made.place}", f"table {made.where}")
+        columns = ", ".join(columns_sql(replace(made, defaults={})))
+        self._run(f"CREATE TABLE {_STAGED}.{made.place} ({columns})", f"table {made.where}")
+        return made
+
+    def _is_made_with_keys(self, made: NewTable) -> bool:
+        """Make a table with all its keys, if DuckDB takes them and what they refer to is there."""
+        body = ", ".join([*body_sql(made), *unique_sql(made), *foreign_keys_sql(made)])
+        if not refers_to(made) <= self._complete:
+            return False
+        try:
+            self._connection.execute(f"CREATE TABLE {made.place} ({body})")
+        except duckdb.Error:
+            return False
+        return True
 
     def _duck(
         self, database: Database, schema: Schema, table: Table, column: Column, shape: Shape
@@ -318,7 +400,7 @@ class DuckdbTarget:
 
     def _make_staged(self) -> None:
         """Make the tables that refer to others, each after those it refers to."""
-        waiting = [made for made in self._tables.values() if made.is_staged]
+        waiting = [made for made in self._tables.values() if made.staged]
         while waiting:
             names = {made.name for made in waiting}
             ready = [made for made in waiting if not needs(made) & names] or waiting[:1]
@@ -382,9 +464,8 @@ class DuckdbTarget:
 
     def _add_keys(self, made: NewTable, place: str) -> list[str]:
         """Add a table's unique keys; return those that its rows keep."""
-        table, kept = made.table, []
-        wanted = [("PRIMARY KEY", table.primary_key)] if table.primary_key else []
-        for kind, key in [*wanted, *(("UNIQUE", key) for key in table.candidate_keys)]:
+        kept = []
+        for kind, key in unique_keys(made):
             columns = names_sql(key.columns)
             ways = [f"ALTER TABLE {place} ADD {kind} ({columns})"]
             if kind == "UNIQUE":  # older versions cannot add the constraint, but its index

@@ -21,7 +21,7 @@ from muniment.databases.duckdb.types import (
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind, PredefinedType
 
-__all__ = ["cell_sql", "interval_parts", "value_sql"]
+__all__ = ["cell_sql", "interval_parts", "is_spelt_plainly", "value_sql"]
 
 _INTEGERS = {
     "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "BIGINT", "UBIGINT",
@@ -98,6 +98,24 @@ def _leaf_text(duck: Scalar | Enumeration, archived: PredefinedType, value: str)
         case Kind.TIMESTAMP:
             return _timestamp_text(name, value)
     return text
+
+
+def is_spelt_plainly(duck: DuckType | None, shape: Shape) -> bool:
+    """Whether ``cell_sql`` spells every usual value as ``kernels.joining`` does."""
+    if not isinstance(duck, Scalar) or not isinstance(shape, Leaf):
+        return False
+    match shape.type.kind:
+        case Kind.INTEGER:
+            return duck.name in _INTEGERS
+        case Kind.DECIMAL:
+            return duck == Scalar("DECIMAL", (shape.type.length or 0, shape.type.scale or 0))
+        case Kind.BOOLEAN | Kind.DATE:
+            return duck.name == shape.type.name
+        case Kind.TIMESTAMP:
+            return duck.name == "TIMESTAMP"
+        case Kind.TEXT:
+            return duck.name == "VARCHAR"
+    return False
 
 
 def _timestamp_text(name: str, value: str) -> str:
