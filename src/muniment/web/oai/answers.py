@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import chain
 
 from muniment.errors import NotFound
-from muniment.objects.escaping import escape, quoteattr
+from muniment.markup import escape, quoteattr
 from muniment.web.oai.records import Header, Record, Records
 from muniment.web.oai.requests import (
     GetRecord,
