@@ -13,6 +13,7 @@ from pathlib import Path
 
 from muniment.repository import Session, Source, Store
 
+BASE = "http://127.0.0.1:8180"  # whatever the port: answers can be compared
 OBJECTS = 1205  # more than two pages
 BINARY = bytes(range(256)) * 4096
 
@@ -45,7 +46,18 @@ def make_store(folder: Path) -> None:
 @contextlib.contextmanager
 def serving(folder: Path, *options: str) -> Iterator[tuple[str, int]]:
     """Run ``muniment serve`` as users do; stop it as a service manager does."""
-    command = [sys.executable, "-m", "muniment", "serve", str(folder), "--port", "0", *options]
+    home = () if "--base-url" in options else ("--base-url", BASE)
+    command = [
+        sys.executable,
+        "-m",
+        "muniment",
+        "serve",
+        str(folder),
+        "--port",
+        "0",
+        *home,
+        *options,
+    ]
     env = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env

@@ -499,43 +499,6 @@ def test_what_is_no_name_is_refused(client: Any, path: str) -> None:
     assert "x-evil" not in answer.headers
 
 
-SCHEMAS = Path(__file__).resolve().parents[3] / "shared" / "xsd"
-
-
-@pytest.mark.skipif(not SCHEMAS.exists(), reason="the public schemas are not beside the project")
-@pytest.mark.parametrize(
-    "query",
-    [
-        "verb=Identify", "verb=ListSets", "verb=ListMetadataFormats", "verb=nonsense",
-        "verb=ListIdentifiers&metadataPrefix=didl", "verb=ListRecords&metadataPrefix=oai_dc",
-    ],
-)  # fmt: skip
-def test_answers_are_valid(client: Any, query: str) -> None:
-    answer = etree.fromstring(client.get(f"/oai?{query}").content)
-    for description in list(answer.iter(f"{OAI}description")):
-        if description[0].tag.endswith("friends"):  # whose schema is not at hand
-            description.getparent().remove(description)
-    schema = public_schema()
-    assert schema.validate(answer), schema.error_log
-
-
-def public_schema() -> etree.XMLSchema:
-    """One schema of several, in an order in which nothing is fetched."""
-    files = {
-        "http://www.w3.org/XML/1998/namespace": "xml.xsd",
-        "http://purl.org/dc/elements/1.1/": "simpledc20021212.xsd",
-        "http://www.openarchives.org/OAI/2.0/oai_dc/": "oai_dc.xsd",
-        "http://www.openarchives.org/OAI/2.0/oai-identifier": "oai-identifier.xsd",
-        "http://www.openarchives.org/OAI/2.0/": "OAI-PMH.xsd",
-    }
-    imports = "".join(
-        f'<xs:import namespace="{name}" schemaLocation="{(SCHEMAS / file).as_uri()}"/>'
-        for name, file in files.items()
-    )
-    text = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{imports}</xs:schema>'
-    return etree.XMLSchema(etree.fromstring(text))
-
-
 def test_records_of_other_makers_are_harvested_too(tmp_path: Path) -> None:
     document = b'<r:book xmlns:r="urn:example:books"><r:name>&lt;A&gt;</r:name></r:book>'
     (tmp_path / "book.xml").write_bytes(document)

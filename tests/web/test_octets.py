@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from base64 import b64encode
+from email import message_from_bytes
 from itertools import pairwise
 
 import pytest
@@ -98,6 +101,7 @@ def test_any_accept_header_is_read(accept: str) -> None:
         ({"if-modified-since": "nonsense"}, 200),
         ({"if-unmodified-since": "Sat, 14 Nov 2026 12:00:00 GMT"}, 412),
         ({"if-match": '"other"'}, 412),
+        ({"if-match": 'W/"' + "ab" * 32 + '"'}, 412),
         ({"if-match": '"' + "ab" * 32 + '"'}, 200),
         ({"range": "bytes=0-1", "if-range": '"other"'}, 200),
         ({"range": "bytes=0-1", "if-range": '"' + "ab" * 32 + '"'}, 206),
@@ -110,3 +114,26 @@ def test_conditions(headers: dict[str, str], status: int) -> None:
     except Refusal as refusal:
         answered = refusal.status
     assert answered == status
+
+
+@pytest.mark.parametrize("part", [None, "bytes=2-5"])
+def test_who_wants_it_gets_the_digest_of_what_is_sent(part: str | None) -> None:
+    data = b"0123456789"
+    asked = {"want-content-digest": "sha-256=10"} | ({"range": part} if part else {})
+    document = of_bytes(data, "text/plain", hashlib.sha256(data).hexdigest())
+    answer = deliver(document, "GET", asked)
+    sent = asyncio.run(body(answer))
+    digest = b64encode(hashlib.sha256(sent).digest()).decode()
+    assert answer.headers["content-digest"] == f"sha-256=:{digest}:"
+    assert (answer.headers["repr-digest"] == answer.headers["content-digest"]) == (part is None)
+
+
+def test_parts_begin_with_their_boundary() -> None:
+    answer = deliver(of_bytes(b"0123456789", "text/plain"), "GET", {"range": "bytes=0-1,4-5"})
+    kind = answer.headers["content-type"].encode()
+    message = message_from_bytes(b"Content-Type: " + kind + b"\r\n\r\n" + asyncio.run(body(answer)))
+    assert message.preamble in (None, "")
+    parts = message.get_payload()
+    assert [(part["Content-Range"], part.get_payload()) for part in parts] == [
+        ("bytes 0-1/10", "01"), ("bytes 4-5/10", "45"),
+    ]  # fmt: skip

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from muniment import transfer
+from muniment.citations.facts import facts_of
 from muniment.citations.running import Outcome, run
 from muniment.citations.texts import name_archive, open_document
 from muniment.errors import NotFound
@@ -99,12 +100,8 @@ def _with_value(names: Names, predicate: str, value: Any) -> list[str]:
     return [each.subject for each in names.assertions_with(predicate, value)]
 
 
-def _facts(names: Names, pdi: Pdi) -> dict[str, Any]:
-    return {each.predicate: each.value for each in names.assertions(str(pdi.generic))}
-
-
 def _known(names: Names, pdi: Pdi) -> QueryCitation:
-    facts = _facts(names, pdi)
+    facts = facts_of(names, pdi)
     found = names.resolve(pdi._replace(format="sql")).renditions
     formats = tuple(str(each.pdi.format) for each in found)
     return QueryCitation(
@@ -141,6 +138,18 @@ def _render(url: str, csv: Path, json_: Path) -> None:
                     write_csv(reader.schema, reader, stream, exact=True)
                 else:
                     write_json_lines(reader, stream)
+        _join_lines(json_)
+
+
+def _join_lines(path: Path) -> None:
+    """Make one JSON document, an array of rows, of a file with a row on each line."""
+    lines = path.rename(path.with_suffix(".lines"))
+    with lines.open("rb") as source, path.open("wb") as stream:
+        stream.write(b"[" + next(source, b"").rstrip(b"\n"))
+        for line in source:
+            stream.write(b",\n" + line.rstrip(b"\n"))
+        stream.write(b"]\n")
+    lines.unlink()
 
 
 def _text(
@@ -185,7 +194,7 @@ class Proof:
 
 def prove(names: Names, pdi: Pdi, archives: Mapping[str, Path] | None = None) -> Proof:
     """Run a cited query again, over its kept sources or over the archives given instead."""
-    facts = _facts(names, pdi)
+    facts = facts_of(names, pdi)
     if facts.get("type") != "query":
         raise NotFound(f"{pdi} is not a cited query")
     paths = {

@@ -65,6 +65,7 @@ def serve(
     be added meanwhile. Ctrl-C ends it.
     """
     from muniment.cli.store_objects import byte_count
+    from muniment.repository.settings import DEFAULT_BASE
 
     try:
         import starlette
@@ -84,12 +85,14 @@ def serve(
     check_parser()
     desk = Desk(store, base_url)  # one process repairs what a crash has left, and makes indexes
     desk.close()
+    listener = listen(host, port, tries=1)
+    address = f"http://{shown(host)}:{listener.getsockname()[1]}/"
+    if not base_url and desk.base == DEFAULT_BASE and host in LOCAL:
+        base_url = desk.base = address.rstrip("/")  # names lead to where they are answered
     name = urlsplit(desk.base).hostname or "localhost"
     most = byte_count(largest)
     if access_log:
         _log_to_stderr()
-    listener = listen(host, port, tries=1)
-    address = f"http://{shown(host)}:{listener.getsockname()[1]}/"
     if as_json:
         click.echo(json.dumps({"store": str(store), "url": address, "base_url": desk.base}))
     else:

@@ -9,8 +9,10 @@ world outside is ``urn:ROOT:pdi:SERIES:YYYY:MM:DD:SPECIFIER``.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from muniment.identifiers.fragments import SCHEMES, Scheme
 from muniment.identifiers.parse import Profile, parse_pdi
 from muniment.identifiers.pdi import Pdi
 from muniment.identifiers.problems import Problem
@@ -133,10 +135,13 @@ def format_pdi_urn(pdi: Pdi, root: str | None = None) -> str:
     return f"urn:{root.lower()}:pdi:{day}:{pdi.specifier}{fragment}"
 
 
-def parse_pdi_urn(text: str, root: str, profile: Profile = Profile.READ) -> Pdi:
+def parse_pdi_urn(
+    text: str, root: str, profile: Profile = Profile.READ,
+    schemes: Mapping[str, Scheme] = SCHEMES,
+) -> Pdi:  # fmt: skip
     """Read a PDI from ``urn:ROOT:pdi:…`` or ``urn:pdi://…``."""
     if text[:8].lower() == "urn:pdi:":
-        return parse_pdi(text, profile)
+        return parse_pdi(text, profile, schemes)
     urn = parse_urn(text)
     head, _, rest = urn.nss.partition(":")
     parts = rest.split(":", 4)
@@ -144,4 +149,4 @@ def parse_pdi_urn(text: str, root: str, profile: Profile = Profile.READ) -> Pdi:
         message = f"a PDI below urn:{root} is urn:{root}:pdi:SERIES:YYYY:MM:DD:SPECIFIER"
         raise Problem("E_URN_PDI", message).error()
     fragment = "" if urn.fragment is None else f"#{urn.fragment}"
-    return parse_pdi(f"pdi://{'/'.join(parts)}{fragment}", profile)
+    return parse_pdi(f"pdi://{'/'.join(parts)}{fragment}", profile, schemes)

@@ -21,7 +21,7 @@ from muniment.names.journal import Journal, Mark, State
 
 __all__ = ["Index", "index_id"]
 
-_VERSION = 3
+_VERSION = 4
 _AT_ONCE = 1 << 25  # octets of the journal that are read in one transaction
 _MAPPED = 1 << 36
 _MUCH = 1 << 25  # octets behind which it is cheaper to sort the secondary indexes anew
@@ -53,6 +53,8 @@ CREATE TABLE tombstone (
 CREATE TABLE assertion (
     line INTEGER PRIMARY KEY, subject TEXT, predicate TEXT, value TEXT, actor TEXT, at TEXT);
 CREATE TABLE event (line INTEGER PRIMARY KEY, kind TEXT, subject TEXT, body TEXT);
+CREATE TABLE target (
+    target TEXT, line INTEGER, urn TEXT, PRIMARY KEY (target, line, urn)) WITHOUT ROWID;
 """
 _SECONDARY = {
     "name_folded": "name (series, day, folded)",

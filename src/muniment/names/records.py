@@ -2,7 +2,8 @@
 
 Kinds: ``mint`` (a block of serials), ``name`` (a mnemonic or foreign id), ``bind``, ``locate``,
 ``ended`` (an indirect location that changed), ``tombstone``, ``assert``; all others are events,
-kept whole and read by those who wrote them.
+kept whole and read by those who wrote them. ``targets`` of an event, which its subject was assigned
+to, are found by name as well.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ def apply(db: apsw.Connection, index: Index, line: int, record: Record) -> None:
     if kind in _KINDS:
         _KINDS[kind](db, index, line, record)
     else:
-        values = line, kind, record.get("subject") or record.get("series"), json.dumps(record)
-        db.execute("INSERT INTO event VALUES (?,?,?,?)", values)
+        subject = record.get("subject") or record.get("series")
+        db.execute("INSERT INTO event VALUES (?,?,?,?)", (line, kind, subject, json.dumps(record)))
+        for target in record.get("targets", ()):
+            db.execute("INSERT OR IGNORE INTO target VALUES (?,?,?)", (target, line, subject))
 
 
 def _mint(db: apsw.Connection, index: Index, _line: int, record: Record) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from muniment.errors import IdentifierError, NameRefused, UsageError
@@ -97,7 +95,7 @@ def validate(registry: Registry, text: str) -> Verdict:
 def _pdi(registry: Registry, text: str) -> Verdict:
     """A PDI in its URN form: the book of names knows whether it was given."""
     try:
-        pdi = parse_pdi_urn(text, registry.root)
+        pdi = parse_pdi_urn(text, registry.root, schemes=registry.names.schemes)
     except IdentifierError as error:
         return Verdict(text, (Problem(error.code, error.message, error.position),), snid="pdi")
     found = registry.names.resolve(pdi)
@@ -118,12 +116,9 @@ def _assignment(registry: Registry, canonical: str) -> list[str] | None:
 def assigned_to(registry: Registry, target: str, most: int = 100) -> list[str]:
     """Return the URNs that were assigned to something, oldest first."""
     rows = registry.names.current().db.execute(
-        "SELECT subject, body FROM event WHERE kind='registry.assign' AND instr(body, ?) "
-        "ORDER BY line",
-        (json.dumps(target)[1:-1],),
+        "SELECT urn FROM target WHERE target=? ORDER BY line LIMIT ?", (target, most)
     )
-    found = (urn for urn, body in rows if target in json.loads(body)["targets"])
-    return list(dict.fromkeys(islice(found, most)))
+    return list(dict.fromkeys(urn for (urn,) in rows))
 
 
 def assign(registry: Registry, text: str, targets: Sequence[str], by: str) -> str:

@@ -306,6 +306,12 @@ class Catalogue:
         rows = self._db.execute("SELECT * FROM stream WHERE file = ? ORDER BY offset", (file,))
         return (ArcRecord(*row[:9]) for row in rows)
 
+    def stream_names(self, after: str, limit: int, file: int = -1) -> list[str]:
+        """Return names of datastreams behind a name, in the order of names, each once."""
+        question = "SELECT DISTINCT identifier FROM stream WHERE identifier > ? AND ? IN (-1, file)"
+        rows = self._db.execute(f"{question} ORDER BY identifier LIMIT ?", (after, file, limit))
+        return [name for (name,) in rows]
+
     def answer(self, question: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         """Answer a question in SQL, for readers with an order of their own."""
         return iter(self._db.execute(question, values))

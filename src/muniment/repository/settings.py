@@ -21,6 +21,9 @@ FILE = "store.json"
 _VERSION = 1
 
 
+DEFAULT_BASE = "http://127.0.0.1:8180"  # nobody has said yet where the store will be served
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The choices made when a store was made; places are folders, relative to the store's."""
@@ -28,7 +31,7 @@ class Settings:
     id: str
     created: str
     series: str
-    base_url: str = "http://127.0.0.1:8180"
+    base_url: str = DEFAULT_BASE
     places: tuple[str, ...] = ("files",)
     format: str = "warc"
     arc_limit: int = 1_000_000_000

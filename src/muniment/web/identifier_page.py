@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from muniment.citations.styles import Reference
 from muniment.errors import IdentifierError, NotFound, UsageError
-from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
+from muniment.identifiers import Pdi, parse_pdi, parse_series
 from muniment.identifiers.fragments import SCHEMES
 from muniment.identifiers.pdi import WILDCARD
 from muniment.names import Resolution
@@ -50,7 +50,7 @@ def identifiers_page(request: Request, store: Store) -> Page:
         raise NotFound(f"the series {series} is not known here")
     after = request.query_params.get("after", "")
     pattern = Pdi(series, WILDCARD, WILDCARD, WILDCARD, WILDCARD)
-    names = store.names.listing(pattern, parse_pdi(after) if after else None)
+    names = store.names.listing(pattern, store.names.read(after) if after else None)
     found = [str(pdi) for pdi in islice(names, _LISTED + 1)]
     more = found[_LISTED - 1] if len(found) > _LISTED else ""
     facts = {
@@ -83,7 +83,7 @@ def identifier_page(request: Request, store: Store) -> Page:
     """Everything about one PDI: versions, formats, parts, citations, assertions."""
     reader: Reader = request.app.state.site.reader(request, store)
     base: str = request.app.state.site.base
-    asked = _asked(request)
+    asked = _asked(request, store)
     resolved = store.names.resolve(asked)
     records = [each for each in versions_of(store, str(asked.generic)) if each.kind == "object"]
     if resolved.status == "unknown" and not records:
@@ -119,11 +119,11 @@ def identifier_page(request: Request, store: Store) -> Page:
     return Page("identifier.html", facts, references=references)
 
 
-def _asked(request: Request) -> Pdi:
+def _asked(request: Request, store: Store) -> Pdi:
     text = f"pdi://{request.path_params['name']}"
     if fragment := request.query_params.get("fragment", ""):
         text += f"#{fragment}"
-    asked = parse_pdi(text, Profile.READ)
+    asked = store.names.read(text)
     if asked.wildcards or asked.citation is not None:
         raise UsageError("the page of an identifier is that of one document or of a part of it")
     return asked

@@ -68,7 +68,8 @@ STORE = thing(
     }
 )  # fmt: skip
 VERSION = thing(
-    {"package": _TEXT, "date": _TEXT, "kind": _TEXT, "pdi": maybe("string"), "access": _LEVEL},
+    {"package": maybe("string"), "date": _TEXT, "kind": _TEXT, "pdi": maybe("string"),
+     "access": _LEVEL},
     bytes=_COUNT, datastreams=_COUNT, tape=_TEXT, base_url=_TEXT, url=_TEXT,
 )  # fmt: skip
 DATASTREAM = thing(

@@ -180,9 +180,10 @@ def _range(text: str) -> tuple[str, float]:
     return name, float(weight) if re.fullmatch(r"[01](\.\d{0,3})?", weight) else 0.0
 
 
-def uri_list(asked: str, uris: Iterable[str]) -> bytes:
+def uri_list(asked: str, uris: Iterable[str], head: bool = True) -> bytes:
     """Return text/uri-list: the question as a comment, then one URI per line (RFC 2483)."""
-    lines = [f"# {safe_text(asked)}", *(safe_text(uri) for uri in uris)]
+    lines = [f"# {safe_text(asked)}"] if head else []
+    lines += [safe_text(uri) for uri in uris]
     return "".join(f"{line}\r\n" for line in lines).encode()
 
 

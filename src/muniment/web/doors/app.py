@@ -129,6 +129,8 @@ _SHORT: dict[tuple[str, bool], tuple[Endpoint, str]] = {
 
 async def _refused(request: Request, error: Exception) -> Response:
     refusal = refusal_of(error)
+    if refusal.status == 405 and request.method == "OPTIONS" and "Allow" in refusal.headers:
+        return Response(None, 204, {"Allow": f"{refusal.headers['Allow']}, OPTIONS"})
     if refusal.status >= 500 and not isinstance(error, Refusal):
         logging.getLogger("muniment.web").error("%s: %s", type(error).__name__, error)
     return refuse(refusal, request.headers.get("accept", ""))

@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from muniment.citations.facts import described
 from muniment.registry.validation import Verdict
 from muniment.repository import Store
 from muniment.repository.catalogue import Found
 from muniment.web.doors.answers import page, safe_text
+from muniment.web.doors.finding import Named
 from muniment.web.doors.locating import pdi_url
 
-__all__ = ["DESCRIPTIONS", "Description", "describe", "describe_urn"]
+__all__ = ["DESCRIPTIONS", "Description", "describe", "describe_name", "describe_urn"]
 
 _DC = "http://purl.org/dc/elements/1.1/"
 _TERMS = "http://purl.org/dc/terms/"
@@ -49,6 +51,15 @@ def describe(store: Store, found: Found, base: str) -> Description:
     return Description(
         name, url, found.date, tuple(pairs), tuple(each.identifier for each in thing.streams)
     )
+
+
+def describe_name(store: Store, named: Named, base: str) -> Description:
+    """Return what was said about a document that has no record, such as a cited query."""
+    generic = named.pdi.generic
+    pairs = [*described(store.names, generic), ("identifier", str(generic))]
+    parts = tuple(str(each.pdi) for each in named.renditions)
+    url = pdi_url(base, str(generic))
+    return Description(str(generic), url, named.binding.at, tuple(pairs), parts)
 
 
 def describe_urn(verdict: Verdict, base: str) -> Description:

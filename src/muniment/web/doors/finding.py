@@ -9,7 +9,7 @@ from typing import Any
 from muniment.errors import IdentifierError, NotFound
 from muniment.fragments import extract
 from muniment.fragments.extract import extract_bytes
-from muniment.identifiers import Pdi, parse_pdi, parse_urn
+from muniment.identifiers import Pdi, parse_urn
 from muniment.identifiers.fragments import functional_fragment
 from muniment.names import Binding
 from muniment.repository import Store
@@ -81,7 +81,7 @@ def _of_catalogue(store: Store, pdi: Pdi) -> list[Binding]:
     bindings = []
     for found in store.versions(str(pdi.generic)):
         if found.pdi and found.kind == "object":
-            streams, named = store.object(found).streams, parse_pdi(found.pdi)
+            streams, named = store.object(found).streams, store.names.read(found.pdi)
             new = bound(named, streams, found.identifier, found.sha256, found.length)
             bindings.append(Binding(new.pdi, new.digest, new.length, new.location, found.date))
     return bindings
@@ -113,7 +113,7 @@ def refuse_withdrawn(store: Store, records: Sequence[Found]) -> None:
     for found in records:
         if not found.pdi:
             return
-        answer = store.names.resolve(parse_pdi(found.pdi))
+        answer = store.names.resolve(found.pdi)
         if answer.status != "withdrawn":
             return
         reasons.append((answer.asked, answer.reason or {}))
@@ -190,5 +190,5 @@ def versions_of(store: Store, name: str) -> list[Found]:
             return []
         found = store.versions(key)
     if not found and is_pdi(name):
-        found = store.versions(str(parse_pdi(name).document))
+        found = store.versions(str(store.names.read(name).document))
     return found

@@ -11,13 +11,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.errors import NotFound
+from muniment.names import Binding
 from muniment.objects import datastream_url
 from muniment.repository import Store
 from muniment.repository.access import access_of
 from muniment.repository.catalogue import File, Found
+from muniment.repository.naming import is_pdi
 from muniment.web.doors.answers import Refusal, best, page, uri_list
 from muniment.web.doors.desk import Desk
-from muniment.web.doors.finding import versions_of
+from muniment.web.doors.finding import bindings_of, versions_of
 from muniment.web.doors.permission import Reader, reader_of
 from muniment.web.oai.shelf import tape_name
 
@@ -49,12 +51,13 @@ def located(store: Store, name: str, base: str, reader: Reader) -> dict[str, Any
     """Return all versions of a name; of what a reader may not read, that it is there."""
     found = versions_of(store, name)
     stream = store.catalogue.stream(name)
-    if not found and stream is None:
+    versions = [version_facts(store, each, base, reader) for each in found]
+    if not found and is_pdi(name):
+        bound = bindings_of(store, store.names.read(name))
+        versions = [_bound_facts(store, each, base, reader) for each in bound]
+    if not versions and stream is None:
         raise NotFound(f"there is nothing called {name} in this store")
-    facts: dict[str, Any] = {
-        "id": name,
-        "versions": [version_facts(store, each, base, reader) for each in found],
-    }
+    facts: dict[str, Any] = {"id": name, "versions": versions}
     access = access_of(store.names)
     if stream is not None and reader.sees(access.of_stream(store.catalogue.named(name, "stream"))):
         arc = store.catalogue.file(stream.file)
@@ -90,6 +93,21 @@ def version_facts(store: Store, found: Found, base: str, reader: Reader) -> dict
         "base_url": f"{base}/oai/{quote(tape_name(tape), safe='')}",
         "url": record_url(base, tape, found),
     }
+
+
+def _bound_facts(store: Store, binding: Binding, base: str, reader: Reader) -> dict[str, Any]:
+    """Return where a document lies that has a name and no record, such as a cited query."""
+    decision = access_of(store.names).of_pdi(binding.pdi)
+    facts = {
+        "package": None,
+        "date": binding.at[:19] + "Z",
+        "kind": "document",
+        "pdi": str(binding.pdi),
+        "access": decision.level,
+    }
+    if not reader.sees(decision):
+        return facts
+    return {**facts, "bytes": binding.length, "url": pdi_url(base, str(binding.pdi))}
 
 
 def record_url(base: str, tape: File, found: Found) -> str:

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.errors import IdentifierError, MunimentError
-from muniment.identifiers import parse_pdi, parse_urn
+from muniment.identifiers import parse_urn
 from muniment.registry import Registry
 from muniment.registry.validation import same
 from muniment.repository import Store
@@ -98,21 +98,21 @@ def _rule(store: Store, one: str, other: str, base: str, reader: Reader) -> str:
     if one == other:
         return "identical"
     if is_pdi(one) and is_pdi(other):
-        first, second = parse_pdi(one), parse_pdi(other)
+        first, second = store.names.read(one), store.names.read(other)
         if first == second:
             return "lexical equivalence of PDIs"
         if first.functional_key == second.functional_key:
             return "functional equivalence of PDIs"
     elif one[:4].lower() == other[:4].lower() == "urn:":
-        if _key(one) == _key(other):
+        if _key(store, one) == _key(store, other):
             return "equivalence of URNs (RFC 8141)"
         if _same_by_registration(store, one, other):
             return "the rules of the registered namespace"
     return "the same resource" if _one_resource(store, (one, other), base, reader) else ""
 
 
-def _key(urn: str) -> str:
-    return str(parse_pdi(urn)) if is_pdi(urn) else parse_urn(urn).key
+def _key(store: Store, urn: str) -> str:
+    return str(store.names.read(urn)) if is_pdi(urn) else parse_urn(urn).key
 
 
 def _same_by_registration(store: Store, one: str, other: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import re
@@ -114,9 +115,15 @@ def deliver(octets: Octets, method: str, asked: Mapping[str, str]) -> Response:
     if method == "HEAD":
         octets.source.close()
         return Response(None, 200, headers)
-    status = 206 if ranges else 200
+    status, wants = 206 if ranges else 200, "want-content-digest" in asked
+    if wants and not ranges and "Repr-Digest" in headers:
+        headers["Content-Digest"] = headers["Repr-Digest"]
     if octets.size <= _CHUNK:
-        return Response(_read(octets, start, end), status, headers)
+        data = _read(octets, start, end)
+        if wants:
+            digest = b64encode(hashlib.sha256(data).digest()).decode()
+            headers["Content-Digest"] = f"sha-256=:{digest}:"
+        return Response(data, status, headers)
     if octets.place is not None:
         return _FileResponse(octets, start, end, status, headers)
     return StreamingResponse(_closing(octets, [(b"", start, end)]), status, headers)
@@ -193,7 +200,7 @@ def _condition(octets: Octets, asked: Mapping[str, str]) -> int:
     """Return 304 or 412 if a condition of the request says so, else 0 (RFC 9110, 13.2.2)."""
     changed = _moment(octets.date)
     if "if-match" in asked:
-        if not _matches(octets, asked["if-match"]):
+        if not _matches(octets, asked["if-match"], weak=False):
             return 412
     elif changed and (limit := _date(asked.get("if-unmodified-since"))) and changed > limit:
         return 412
@@ -203,8 +210,10 @@ def _condition(octets: Octets, asked: Mapping[str, str]) -> int:
     return 304 if changed and since and changed <= since else 0
 
 
-def _matches(octets: Octets, tags: str) -> bool:
-    given = [tag.strip().removeprefix("W/") for tag in tags.split(",")]
+def _matches(octets: Octets, tags: str, weak: bool = True) -> bool:
+    """Whether one of some tags is ours; a weak one is never the very same (RFC 9110, 8.8.3.2)."""
+    given = [tag.strip() for tag in tags.split(",")]
+    given = [tag.removeprefix("W/") for tag in given] if weak else given
     return "*" in given or (bool(octets.tag) and octets.tag in given)
 
 
@@ -267,8 +276,8 @@ def _parts(octets: Octets, ranges: list[tuple[int, int]], headers: dict[str, str
     boundary = os.urandom(12).hex()
     kind = headers["Content-Type"]
     pieces = []
-    for start, end in ranges:
-        head = f"\r\n--{boundary}\r\nContent-Type: {kind}\r\n"
+    for number, (start, end) in enumerate(ranges):
+        head = "\r\n" * bool(number) + f"--{boundary}\r\nContent-Type: {kind}\r\n"
         head += f"Content-Range: bytes {start}-{end - 1}/{octets.size}\r\n\r\n"
         pieces.append((head.encode(), start, end))
     pieces.append((f"\r\n--{boundary}--\r\n".encode(), 0, 0))

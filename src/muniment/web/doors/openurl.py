@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from muniment.errors import NotFound
-from muniment.identifiers import parse_pdi
 from muniment.identifiers.openurl import ContextObject
 from muniment.repository import Store
 from muniment.repository.access import access_of
@@ -38,6 +38,7 @@ from muniment.web.doors.subjects import name_of
 __all__ = ["openurl"]
 
 _DATASTREAM = {"info:lanl-repo/svc/getDatastream", "info:lanl-repo/svc/getdatastream"}
+_TOGETHER = 5000  # names that are read at a time
 _IDENTIFIERS = {"info:lanl-repo/svc/identifiers.list"}
 
 
@@ -62,8 +63,12 @@ async def openurl(request: Request) -> Response:
     desk: Desk = request.app.state.desk
     reader = reader_of(request)
     if asked.service == "identifiers":
-        data = await desk.ask(lambda store: _identifiers(store, _arc(store, arc, asked), reader))
-        return Response(data, media_type="text/uri-list")
+        file = await desk.ask(lambda store: _arc(store, arc, asked))
+        first = await desk.ask(partial(_names, file, ""))
+        if request.method == "HEAD":
+            return Response(None, media_type="text/uri-list")
+        names = _identifiers(desk, first, file, reader)
+        return StreamingResponse(names, media_type="text/uri-list")
     octets = await desk.ask(
         lambda store: _octets(store, asked.referent, _arc(store, arc, asked), reader),
         quick=True,
@@ -120,7 +125,7 @@ def _octets(store: Store, name: str, arc: File | None, reader: Reader) -> Octets
     if stream is not None:
         return stream_octets(store, stream, reader)
     if arc is None and is_pdi(name):
-        named = pdi_named(store, parse_pdi(name))
+        named = pdi_named(store, store.names.read(name))
         decision = access_of(store.names).of_pdi(named.pdi)
         refuse_unreadable(reader, decision, str(named.pdi))
         octets = octets_of(store, named.binding)
@@ -137,16 +142,27 @@ def _octets(store: Store, name: str, arc: File | None, reader: Reader) -> Octets
     raise NotFound(f"there is no datastream {name} " + ("in this file" if arc else "here"))
 
 
-def _identifiers(store: Store, arc: File | None, reader: Reader) -> bytes:
+async def _identifiers(
+    desk: Desk, first: list[str], arc: File | None, reader: Reader
+) -> AsyncIterator[bytes]:
+    """Yield the names of all datastreams that a reader may see, some thousands at a time."""
+    head, names = True, first
+    while names:
+        seen = await desk.ask(partial(_seen, names, reader))
+        yield uri_list("datastreams", seen, head)
+        head, last = False, names[-1]
+        names = await desk.ask(partial(_names, arc, last))
+    if head:
+        yield uri_list("datastreams", ())
+
+
+def _names(arc: File | None, after: str, store: Store) -> list[str]:
+    return store.catalogue.stream_names(after, _TOGETHER, arc.id if arc else -1)
+
+
+def _seen(names: list[str], reader: Reader, store: Store) -> list[str]:
     access = access_of(store.names)
-
-    def seen(name: str) -> bool:
-        return access.all_open or reader.sees(
-            access.of_stream(store.catalogue.named(name, "stream"))
-        )
-
-    def names() -> Iterator[str]:
-        for file in [arc] if arc else store.catalogue.files("arc"):
-            yield from (each.identifier for each in store.catalogue.streams_in(file.id))
-
-    return uri_list("datastreams", (name for name in names() if name and seen(name)))
+    if access.all_open:
+        return names
+    catalogue = store.catalogue
+    return [n for n in names if reader.sees(access.of_stream(catalogue.named(n, "stream")))]

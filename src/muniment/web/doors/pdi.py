@@ -13,6 +13,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from muniment.citations.facts import is_query
 from muniment.errors import NotFound
 from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
 from muniment.repository import Store
@@ -48,6 +49,7 @@ _FRAGMENT = re.compile(r"^(.*?\.[1-9][0-9]*)%23(.*)$")
 _PREFIX = re.compile(r"(?i)^/?(?:urn:)?pdi:|^/pdi/")
 _LISTED = ("text/uri-list", "application/json", "text/html")
 _PARTS = ("text/html", "application/json", "text/csv", "text/plain", "application/xml")
+_OF_QUERIES = ("sql", "csv", "json", "siard")
 _PAGE = 1000
 _FOREVER = "public, max-age=31536000, immutable"
 
@@ -132,7 +134,7 @@ def opened(store: Store, asked: Pdi, accept: str, base: str, reader: Reader = AN
         return quoted(store, asked, accept, base, reader)
     named = pdi_named(store, asked)
     if asked.format is None:
-        named = _negotiated(seen_renditions(store, named, reader), accept)
+        named = _negotiated(seen_renditions(store, named, reader), accept, _landing(store, named))
     decision = access_of(store.names).of_pdi(named.pdi)
     refuse_unreadable(reader, decision, str(named.pdi))
     if asked.fragment is not None:
@@ -161,18 +163,29 @@ def _at_date(
 ) -> Response:
     named = at_date(store, asked, date)
     if not asked.format:
-        named = _negotiated(seen_renditions(store, named, reader), accept)
+        named = _negotiated(seen_renditions(store, named, reader), accept, "")
     return redirect(store, named, base)
 
 
-def _negotiated(named: Named, accept: str) -> Named:
-    """Choose among the formats of a version."""
+def _landing(store: Store, named: Named) -> str:
+    """Return the page of a cited query, which people are shown instead of its result."""
+    if named.pdi.format not in _OF_QUERIES or not is_query(store.names, named.pdi):
+        return ""
+    return f"/identifiers/{str(named.pdi.generic).removeprefix('pdi://')}"
+
+
+def _negotiated(named: Named, accept: str, landing: str) -> Named:
+    """Choose among the formats of a version; there may be a page about it as well."""
     kinds = {each.pdi.media_type or "application/octet-stream": each for each in named.renditions}
     first = named.pdi.media_type or "application/octet-stream"
     offered = [first, *(kind for kind in kinds if kind != first)]
+    if landing and "text/html" not in offered:
+        offered.append("text/html")
     chosen = best(accept, offered)
     if chosen is None:
         raise Refusal(406, f"the document can be had as {', '.join(offered)}", Vary="Accept")
+    if chosen not in kinds and chosen == "text/html":
+        raise Refusal(303, f"its page is {landing}", Location=safe_text(landing), Vary="Accept")
     binding = kinds.get(chosen, named.binding)
     return Named(binding.pdi, binding, named.renditions, named.latest)
 
@@ -200,9 +213,9 @@ async def _listed(request: Request, desk: Desk, pattern: Pdi) -> Response:
         raise Refusal(406, f"lists can be had as {', '.join(_LISTED)}")
     query = request.scope["query_string"].decode("latin-1")
     given = query_keys(query).get("after", [""])[0]
-    after = parse_pdi(given) if given else None
 
     def names(store: Store) -> list[str]:
+        after = store.names.read(given) if given else None
         return [str(each) for each in islice(store.names.listing(pattern, after), _PAGE + 1)]
 
     found = await desk.ask(names)

@@ -7,7 +7,7 @@ from functools import cached_property
 from urllib.parse import unquote
 
 from muniment.errors import NotFound
-from muniment.identifiers import Pdi, parse_pdi, parse_urn
+from muniment.identifiers import Pdi, parse_urn
 from muniment.identifiers.urn import parse_pdi_urn
 from muniment.registry import Registry
 from muniment.registry.validation import Verdict, validate
@@ -52,9 +52,9 @@ class Subject:
 
 def find_subject(store: Store, uri: str, base: str) -> Subject:
     """Return what a URI leads to, or refuse it."""
-    name = name_of(uri, base) if uri[:4].lower() == "http" else uri
+    name = name_of(uri, base, store.settings.base_url) if uri[:4].lower() == "http" else uri
     if is_pdi(name):
-        return _of_pdi(store, uri, parse_pdi(spelled(name.encode("ascii", "replace"))))
+        return _of_pdi(store, uri, store.names.read(spelled(name.encode("ascii", "replace"))))
     if name[:4].lower() == "urn:":
         parse_urn(name)  # 400 for what is none
     records = versions_of(store, name)
@@ -63,7 +63,9 @@ def find_subject(store: Store, uri: str, base: str) -> Subject:
         return Subject(uri, store, found=tuple(records), stream=stream)
     root = store.names.root
     if name.lower().startswith(f"urn:{root}:pdi:"):
-        return _of_pdi(store, uri, parse_pdi_urn(name.replace("%23", "#"), root))
+        schemes = store.names.schemes
+        pdi = parse_pdi_urn(name.replace("%23", "#"), root, schemes=schemes)
+        return _of_pdi(store, uri, pdi)
     if name.lower().startswith(f"urn:{root}:"):
         return _registered(store, uri, name)
     raise NotFound(f"{name} is not known here")
@@ -84,7 +86,7 @@ def _registered(store: Store, uri: str, name: str) -> Subject:
         raise NotFound(f"{verdict.canonical} is valid, and was never assigned")
     for target in verdict.resolves:
         if is_pdi(target):
-            pdi = parse_pdi(target)
+            pdi = store.names.read(target)
             found = store.names.resolve(pdi)
             if found.binding is not None:
                 return Subject(uri, store, pdi, pdi_named(store, pdi), verdict=verdict)
@@ -111,13 +113,14 @@ def seen(subject: Subject, store: Store, reader: Reader) -> Subject:
     return replace(subject, found=tuple(left), reader=reader)
 
 
-def name_of(url: str, base: str) -> str:
+def name_of(url: str, *bases: str) -> str:
     """Return the name that one of our own addresses stands for."""
-    if url.startswith(f"{base}/pdi/"):
-        return spelled(url.removeprefix(base).encode())
-    if url.startswith(f"{base}/"):
-        keys = query_keys(url.partition("?")[2])
-        for key in ("rft_id", "identifier", "id"):
-            if key in keys:
-                return keys[key][0]
+    for base in bases:
+        if url.startswith(f"{base}/pdi/"):
+            return spelled(url.removeprefix(base).encode())
+        if url.startswith(f"{base}/"):
+            keys = query_keys(url.partition("?")[2])
+            for key in ("rft_id", "identifier", "id"):
+                if key in keys:
+                    return keys[key][0]
     return unquote(url)

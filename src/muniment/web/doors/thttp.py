@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.errors import NotFound
-from muniment.identifiers import parse_pdi
 from muniment.identifiers.urn import format_pdi_urn
 from muniment.names import Binding
 from muniment.registry import Registry
@@ -29,7 +28,13 @@ from muniment.web.doors.answers import (
     safe_text,
     uri_list,
 )
-from muniment.web.doors.describing import DESCRIPTIONS, Description, describe, describe_urn
+from muniment.web.doors.describing import (
+    DESCRIPTIONS,
+    Description,
+    describe,
+    describe_name,
+    describe_urn,
+)
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.finding import (
     octets_of,
@@ -191,7 +196,7 @@ def _forms(name: str, registry: Registry) -> list[str]:
     """Return a name, a PDI in both its forms as URN."""
     if not is_pdi(name):
         return [name]
-    pdi = parse_pdi(name)
+    pdi = registry.names.read(name)
     return [f"urn:{pdi}", format_pdi_urn(pdi, registry.root)]
 
 
@@ -216,7 +221,7 @@ def _resource(subject: Subject, store: Store, base: str, accept: str) -> Octets:
         return stream_octets(store, subject.stream, subject.reader)
     latest = subject.records[-1]
     if latest.pdi:
-        return opened(store, parse_pdi(latest.pdi), accept, base, subject.reader)
+        return opened(store, store.names.read(latest.pdi), accept, base, subject.reader)
     octets = of_bytes(store.document(latest), "application/xml", "", latest.date)
     octets.headers = caching(access_of(store.names).of_record(latest), "public, max-age=60")
     return octets
@@ -226,7 +231,7 @@ def _resources(subject: Subject, store: Store, base: str, accept: str) -> Respon
     """All acceptable renditions of a version; a single one comes bare."""
     named = subject.named
     if named is None and subject.stream is None and subject.records[-1].pdi:
-        named = pdi_named(store, parse_pdi(subject.records[-1].pdi))
+        named = pdi_named(store, store.names.read(subject.records[-1].pdi))
     named = named and seen_renditions(store, named, subject.reader)
     fitting = [] if named is None else [each for each in named.renditions if _fits(each, accept)]
     fitting.sort(key=lambda each: quality(accept, _media(each)))  # the best one is the last
@@ -271,6 +276,8 @@ def _descriptions(
     if subject.records:
         chosen = subject.records if all_versions else subject.records[-1:]
         return [describe(store, found, base) for found in chosen]
+    if subject.named is not None:
+        return [describe_name(store, subject.named, base)]
     if subject.verdict is not None:
         return [describe_urn(subject.verdict, base)]
     raise NotFound(f"{subject.asked} has no description here")

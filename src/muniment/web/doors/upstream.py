@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from muniment.errors import IdentifierError, NotFound, UsageError
-from muniment.identifiers import Pdi, parse_pdi, parse_series
+from muniment.identifiers import Pdi, parse_series
 from muniment.names.binding import day_number
 from muniment.repository import Store
 from muniment.repository.naming import is_pdi
@@ -286,7 +286,8 @@ def _name(request: Request) -> Pdi | None:
         raw = request.scope["query_string"]
         if not is_pdi(raw.decode("latin-1")):
             return None
+    desk: Desk = request.app.state.desk
     try:
-        return parse_pdi(spelled(raw))
+        return desk.store().names.read(spelled(raw))
     except (IdentifierError, Refusal):
         return None

@@ -85,13 +85,12 @@ async def put(request: Request, text: str, allowed: str) -> Response:
 async def _put(request: Request, text: str, allowed: str) -> Response:
     if reader_of(request).token is None:
         need(request, "series:NAME")  # says so, before anything is told of names
-    series = series_of(text)
-    pdi = None if series else parse_pdi(text)
+    series, desk = series_of(text), _desk(request)
+    pdi = None if series else await desk.ask(lambda store: store.names.read(text))
     if pdi is not None and (pdi.wildcards or pdi.fragment or pdi.citation):
         raise Refusal(405, f"{pdi} is a pattern or a part; documents are whole", Allow=allowed)
     token = need(request, f"series:{series or (pdi and pdi.series)}")
     target = _target(request, series, pdi)
-    desk: Desk = request.app.state.desk
     if known := await desk.ask(lambda store: _before(store, request, token)):
         return _answer(request, desk, parse_pdi(known), None)
     await desk.ask(lambda store: _check(store, target))
@@ -104,6 +103,11 @@ async def _put(request: Request, text: str, allowed: str) -> Response:
     made = parse_pdi(added.pdi)
     await desk.ask(lambda store: _remember(store, request, token, made))
     return _answer(request, desk, made, digest)
+
+
+def _desk(request: Request) -> Desk:
+    desk: Desk = request.app.state.desk
+    return desk
 
 
 def _target(request: Request, series: str | None, pdi: Pdi | None) -> _Target:

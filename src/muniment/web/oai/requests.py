@@ -155,6 +155,9 @@ def _faults(verb: _Verb, arguments: list[tuple[str, str]]) -> Iterable[str]:
         yield f"the verb does not take the argument {_shown(name)}"
     for name in sorted(verb.required - set(names)):
         yield f"the argument {name} is missing"
+    prefix = dict(arguments).get("metadataPrefix")
+    if prefix and not _PREFIX.fullmatch(prefix):
+        yield "metadataPrefix holds characters that no prefix has"
     if not verb.resumes or _SELECTION.isdisjoint(allowed):
         return
     yield from _selection_faults(dict(arguments))
