@@ -10,14 +10,23 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from lxml import html
 from namespace_vectors import CANDIDATES, REFUSED, VALID
 
-from muniment.errors import IdentifierError, NameRefused, UsageError
+from muniment.errors import IdentifierError, NameRefused, NotFound, UsageError
 from muniment.identifiers.ddds import Naptr
 from muniment.names import Names
 from muniment.registry import Registration, Registry, check_snid, review
-from muniment.registry.export import document_html, document_markdown, page_html, registry_json
+from muniment.registry.export import (
+    document_html,
+    document_markdown,
+    page_html,
+    page_markdown,
+    registry_json,
+)
+from muniment.registry.reading import read_registration_file
 from muniment.registry.validation import assign, follow_rules, same, validate
 
 EXAMPLE: dict[str, Any] = yaml.safe_load(
@@ -151,11 +160,89 @@ def test_the_example_passes_its_own_review() -> None:
         (changed(assignment={}), "E_ASSIGNMENT"),
         (changed(services={"ddds": r"!\d!x!"}), "E_DDDS"),
         (changed(snid="x-example"), "E_SNID_X"),
+        (changed(snid="example-wg"), "W_SNID_VOLATILE"),
+        (changed(sections={**EXAMPLE["sections"], "2.4": "combined with 4.1"}), "E_SECTION"),
+        (changed(sections={**EXAMPLE["sections"], "1.1": "something"}), "E_SECTION_SNID"),
+        (changed(attributes__SERIAL={"volatile": False}), "E_ATTRIBUTE"),  # no such rule
+        (changed(attributes__TYPE=None), "W_ATTRIBUTE"),
+        (changed(attributes__YEAR=None), "E_ATTRIBUTE"),  # it has limits
+        (changed(examples__valid=["nonsense", "", ":", "urn:"]), "E_EXAMPLE_INVALID"),
+        (changed(syntax__abnf=""), "E_SYNTAX_MISSING"),
+        (changed(syntax__abnf=EXAMPLE["syntax"]["abnf"] + '    X = "%" 2HEXDIG\n'.lstrip(),
+                 syntax__start="X"), "E_PERCENT"),
+        (changed(syntax__abnf='X = "urn:ogf:example:" 4DIGIT', syntax__start="X", syntax__max_octets=10), "W_MAX_LENGTH"),
+        (changed(examples={}), "W_EXAMPLES"),
     ],
 )  # fmt: skip
 def test_the_review_finds(body: dict[str, Any], code: str) -> None:
     findings = review(Registration.read(body), "ogf", year=2011)
     assert code in [finding.code for finding in findings]
+
+
+def test_the_review_asks_for_the_version_that_will_be_approved(registry: Registry) -> None:
+    registry.propose("namespace", "example", "owner", EXAMPLE)  # it still says version 1
+    assert "W_VERSION" in [finding.code for finding in registry.review("namespace", "example")]
+    second = changed(sections={**EXAMPLE["sections"], "1.2": "Version 2"})
+    registry.propose("namespace", "example", "owner", second)
+    assert "W_VERSION" not in [finding.code for finding in registry.review("namespace", "example")]
+
+
+def test_changes_can_be_asked_for(empty: Registry) -> None:
+    empty.propose("namespace", "example", "applicant", EXAMPLE)
+    entry = empty.act("ask", "namespace", "example", "editor", "say more in 4.1")
+    assert (entry.state, entry.history[-1]["reason"]) == ("proposed", "say more in 4.1")
+    empty.propose("namespace", "example", "applicant", EXAMPLE)
+    assert empty.decide("namespace", "example", "editor", True, "good").state == "assigned"
+
+
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_any_registration_is_reviewed_or_refused(data: st.DataObject) -> None:
+    """Whatever somebody hands in: a review or a sentence, and no more."""
+    body = copy.deepcopy(EXAMPLE)
+    for _ in range(data.draw(st.integers(1, 3))):
+        target: Any = body
+        while True:
+            keys = list(target) if isinstance(target, dict) else list(range(len(target)))
+            key = data.draw(st.sampled_from(keys))
+            deeper = isinstance(target[key], (dict, list)) and target[key]
+            if not deeper or data.draw(st.booleans()):
+                target[key] = data.draw(_json)
+                break
+            target = target[key]
+    try:
+        findings = review(Registration.read(body), "ogf", year=2011)
+    except UsageError:
+        return
+    assert all(finding.message for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "references"),
+        ("[" * 50_000, "nested too deep|neither"),
+        ("a: " + "9" * 10_000, "neither YAML nor JSON"),
+        ("a: 2001-99-99", "neither YAML nor JSON"),
+        ("? [a, b]\n: c", "neither YAML nor JSON"),
+        ("- a", "does not hold a registration"),
+        ("a: !!python/object:os.system x", "neither YAML nor JSON"),
+        ("a: " + "b" * 300_000, "more than a registration"),
+        ("a: \udcff", "neither YAML nor JSON"),
+    ],
+)
+def test_a_file_that_is_no_registration_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "registration.yaml"
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(UsageError, match=message):
+        read_registration_file(path)
 
 
 def test_approval_needs_good_checks_or_a_waiver(empty: Registry) -> None:
@@ -312,6 +399,20 @@ def test_the_registry_is_exported(registry: Registry) -> None:
     for page in (document_html(registry, "example"), page_html(registry)):
         tree = html.document_fromstring(page)
         assert tree.findtext(".//h1")
+    parts = [title for title in text.splitlines() if title.startswith("#")]
+    assert [n for n in "12345678" if not any(f"# {n}. " in part for part in parts)] == []
+    page = document_html(registry, "example")
+    for fact in (
+        "At most 255 octets",
+        "not assigned now",
+        "INDEX: none, opaque",
+        "History",
+        "DOMAIN may change",
+    ):
+        assert fact in text and fact in page
+    assert "| namespace | example | assigned | 1 |" in page_markdown(registry)
+    with pytest.raises(NotFound):
+        document_markdown(registry, "nowhere")
     registry.act("notice", "namespace", "evil", "<script>alert(1)</script>")
     assert "<script>" not in page_html(registry)
 

@@ -152,6 +152,7 @@ def _simple(action: str, about: str) -> Callable[..., None]:
 
 for _action, _about in (
     ("notice", "Tell the registry of a name that is going to be used."),
+    ("ask", "Ask whoever proposed an entry for changes; it is proposed again after them."),
     ("withdraw", "Take back a notice, reservation or proposal."),
     ("close", "End an entry: no new names, all old ones stay."),
     ("steward", "Take over an entry whose organisation is gone."),
@@ -216,24 +217,10 @@ def propose(
     kind: str, name: str, source: Path, reason: str, by: str, folder: Path, as_json: bool
 ) -> None:
     """Hand in a registration (YAML or JSON), or a revision of one; see `registry template`."""
-    import yaml
+    from muniment.registry.reading import read_registration_file
 
-    try:
-        body = yaml.safe_load(source.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source} is neither YAML nor JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise UsageError(f"{source} does not hold a registration; see: muniment registry template")
-    _shown(_open(folder).propose(kind, name, by, _plain(body), reason), as_json)
-
-
-def _plain(value: Any) -> Any:
-    """Return what YAML gave in the types of JSON: days become texts."""
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+    body = read_registration_file(source)
+    _shown(_open(folder).propose(kind, name, by, body, reason), as_json)
 
 
 @registry.command(epilog=examples("muniment registry review trees"))
@@ -326,27 +313,28 @@ def show(ctx: click.Context, kind: str, name: str | None, folder: Path, as_json:
 
 
 @registry.command(epilog=examples("muniment registry export trees --format html > trees.html"))
+@_kind_option
 @click.argument("name", required=False)
 @click.option(
-    "--format", "format_", type=click.Choice(["markdown", "html", "json"]), default="markdown"
-)
+    "--format", "format_", type=click.Choice(["markdown", "html", "json"]), default="markdown",
+    show_default=True,
+)  # fmt: skip
 @names_option
-def export(name: str | None, format_: str, folder: Path) -> None:
-    """Print a registration as a document, or the whole registry as a page (HTML) or JSON."""
+def export(kind: str, name: str | None, format_: str, folder: Path) -> None:
+    """Print a registration as a document, or without a name the whole registry as a page."""
     from muniment.cli.report import print_json
     from muniment.registry import export as forms
 
     found = _open(folder)
     if format_ == "json":
         data = forms.registry_json(found)
-        print_json(data if name is None else found.entry("namespace", name).as_json())
+        print_json(data if name is None else found.entry(kind, name).as_json())
     elif name is None:
-        if format_ == "markdown":
-            raise UsageError("the whole registry is printed as --format html or json")
-        click.echo(forms.page_html(found), nl=False)
+        write_page = forms.page_html if format_ == "html" else forms.page_markdown
+        click.echo(write_page(found), nl=False)
     else:
         write = forms.document_html if format_ == "html" else forms.document_markdown
-        click.echo(write(found, name), nl=False)
+        click.echo(write(found, name, kind), nl=False)
 
 
 @registry.command(epilog=examples("muniment registry verify"))

@@ -80,6 +80,20 @@ class Grammar:
         """Return a rule ready to match texts."""
         return compile_node(self.node(start, groups))
 
+    def parts(self, start: str) -> list[str]:
+        """Return the rules that a rule itself names, in their order, except those of RFC 5234."""
+        found: list[str] = []
+        waiting: list[_Syntax] = [self.rules.get(start.lower(), Seq(()))]
+        while waiting:
+            match waiting.pop():
+                case _Name(name) if name in self.rules and name not in found:
+                    found.append(name)
+                case Seq(parts) | Alt(parts):
+                    waiting += reversed(parts)
+                case Repeat(part) | Group(_, part):
+                    waiting.append(part)
+        return found
+
     def replaced(self, changes: Mapping[str, Node]) -> Grammar:
         """Return the grammar with other definitions for some rules."""
         lowered = {name.lower(): node for name, node in changes.items()}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from muniment.errors import NotFound
-from muniment.registry.registration import SECTIONS, Registration
+from muniment.registry.registration import CHAPTERS, SECTIONS, Registration
 from muniment.registry.workflow import Entry, Registry
 
-__all__ = ["document_html", "document_markdown", "page_html", "registry_json"]
+__all__ = ["document_html", "document_markdown", "page_html", "page_markdown", "registry_json"]
 
 
 def registry_json(registry: Registry) -> dict[str, Any]:
@@ -41,71 +42,132 @@ def digest(entry: Entry) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _registration(registry: Registry, snid: str) -> tuple[Entry, Registration]:
-    entry = registry.entry("namespace", snid)
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """One section of a document: prose, perhaps source text, perhaps a list."""
+
+    level: int
+    title: str
+    prose: str = ""
+    source: str = ""
+    items: tuple[str, ...] = ()
+
+
+def document_markdown(registry: Registry, name: str, kind: str = "namespace") -> str:
+    """Return the registration document, sections 1 to 8 and the history."""
+    title, head, sections = _document(registry, kind, name)
+    lines = [f"# {title}", "", *head]
+    for section in sections:
+        lines += ["", f"{'#' * section.level} {section.title}"]
+        if section.prose:
+            lines += ["", section.prose]
+        if section.source:
+            lines += ["", "```abnf", section.source, "```"]
+        if section.items:
+            lines += ["", *(f"- {item}" for item in section.items)]
+    return "\n".join([*lines, ""])
+
+
+def document_html(registry: Registry, name: str, kind: str = "namespace") -> str:
+    """Return the registration document as a page that stands alone."""
+    title, head, sections = _document(registry, kind, name)
+    body = [f"<h1>{escape(title)}</h1>", f"<p>{'<br>'.join(map(escape, head))}</p>"]
+    for section in sections:
+        body.append(f"<h{section.level}>{escape(section.title)}</h{section.level}>")
+        body += [f"<p>{escape(part)}</p>" for part in section.prose.split("\n\n") if part]
+        if section.source:
+            body.append(f"<pre>{escape(section.source)}</pre>")
+        if section.items:
+            body.append(f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in section.items)}</ul>")
+    return _page(title, body)
+
+
+def _document(registry: Registry, kind: str, name: str) -> tuple[str, list[str], list[_Section]]:
+    """Return title, facts and sections of the registration in force, or of the proposal."""
+    entry = registry.entry(kind, name)
     body = entry.versions[-1] if entry.versions else entry.proposal
     if body is None:
-        raise NotFound(f"there is no registration of {snid} ({entry.state})")
-    return entry, Registration.read(body)
-
-
-def document_markdown(registry: Registry, snid: str) -> str:
-    """Return the registration document, sections 1 to 8."""
-    entry, registration = _registration(registry, snid)
-    lines = [
-        f"# Registration of urn:{registry.root}:{entry.name}",
-        "",
+        raise NotFound(f"there is no registration of {name} ({entry.state})")
+    shown = f"urn:{registry.root}:{entry.name}" if kind == "namespace" else f"{kind} {entry.name}"
+    head = [
         f"State: {entry.state}. Version: {entry.version or 'not approved yet'}.",
         f"Steward: {entry.steward or 'not named'}. SHA-256: {digest(entry) or 'none yet'}.",
     ]
+    if kind == "namespace":
+        sections = list(_template(Registration.read(body)))
+    else:
+        sections = [_Section(2, key, _text(value)) for key, value in body.items()]
+    history = tuple(_event(event) for event in entry.history)
+    return f"Registration of {shown}", head, [*sections, _Section(2, "History", items=history)]
+
+
+def _template(registration: Registration) -> Iterator[_Section]:
+    """Yield the sections of the template, each with what the parts for programs add to it."""
+    chapter = ""
     for number, title in SECTIONS.items():
-        level = "###" if "." in number else "##"
-        text = registration.sections.get(number, "").strip() or "Omitted."
-        lines += ["", f"{level} {number}. {title}", "", text]
-        lines += _added(number, registration)
-    return "\n".join([*lines, ""])
+        whole = number.partition(".")[0]
+        if "." in number and whole != chapter:
+            yield _Section(2, f"{whole}. {CHAPTERS[whole]}")
+        chapter = whole
+        prose = registration.sections.get(number, "").strip() or "Omitted."
+        source = registration.abnf.strip() if number == "2.1" else ""
+        items = tuple(_added(number, registration))
+        yield _Section(3 if "." in number else 2, f"{number}. {title}", prose, source, items)
 
 
 def _added(number: str, registration: Registration) -> Iterator[str]:
     """Yield what the parts for programs add to a section."""
-    if number == "2.1" and registration.abnf:
-        yield from ("", "```abnf", registration.abnf.strip(), "```", "")
-        yield f"At most {registration.max_octets or '(not stated)'} octets."
-    if number == "2.2":
-        for rule, syntax in registration.assignable.items():
-            yield f"- `{rule}`: " + (f"now `{syntax}`" if syntax else "not assigned now")
-    if number == "4.3":
-        for rule, about in registration.attributes.items():
-            opaque = ", opaque" if about.get("opaque") else ""
-            yield f"- `{rule}`: {about.get('meaning', '')}{opaque}"
-    if number == "6":
-        yield from (f"- `{example}`" for example in registration.valid)
-        yield from (f"- not valid: `{example}`" for example in registration.invalid)
+    match number:
+        case "2.1":
+            yield f"Start rule: {registration.start}"
+            yield f"At most {registration.max_octets or '(not stated)'} octets"
+        case "2.2":
+            for rule, syntax in registration.assignable.items():
+                yield f"{rule}: " + (f"now {syntax}" if syntax else "not assigned now")
+        case "2.3":
+            yield f"Percent-escapes: {'allowed' if registration.percent else 'not allowed'}"
+        case "2.4":
+            yield f"Steps: {', '.join(registration.steps) or 'none'}"
+            yield from (f"{one} is equivalent to {other}" for one, other in registration.equal)
+            yield from (f"{one} differs from {other}" for one, other in registration.different)
+        case "3.1" if registration.ddds:
+            yield f"First rule of the DDDS: {registration.ddds}"
+        case "4.3":
+            for rule, about in registration.attributes.items():
+                opaque = ", opaque" if about.get("opaque") else ""
+                yield f"{rule}: {about.get('meaning', '')}{opaque}"
+        case "5.1":
+            yield f"Mode: {registration.assignment.get('mode', '(not stated)')}"
+        case "5.2":
+            for rule, about in registration.attributes.items():
+                if about.get("volatile"):
+                    yield f"{rule} may change: {about.get('measure', 'no measure')}"
+        case "6":
+            yield from registration.valid
+            yield from (f"not valid: {example}" for example in registration.invalid)
 
 
-def document_html(registry: Registry, snid: str) -> str:
-    """Return the registration document as a page that stands alone."""
-    entry, registration = _registration(registry, snid)
-    name = f"urn:{registry.root}:{entry.name}"
-    body = [
-        f"<h1>Registration of {escape(name)}</h1>",
-        f"<p>State: {escape(entry.state)}. Version: {entry.version or 'not approved yet'}. "
-        f"Steward: {escape(entry.steward)}. "
-        f"SHA-256: <code>{digest(entry) or 'none yet'}</code></p>",
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _event(event: Mapping[str, Any]) -> str:
+    reason = f": {event['reason']}" if event.get("reason") else ""
+    return f"{event['at']} {event['action']}, {event.get('by', '')}{reason}"
+
+
+def page_markdown(registry: Registry) -> str:
+    """Return the registry as a table in Markdown."""
+    lines = [
+        f"# Registry of urn:{registry.root}",
+        "",
+        "| kind | name | state | version | steward |",
     ]
-    for number, title in SECTIONS.items():
-        text = registration.sections.get(number, "").strip() or "Omitted."
-        body.append(f"<h2>{number}. {escape(title)}</h2>")
-        body += [f"<p>{escape(part)}</p>" for part in text.split("\n\n")]
-        if number == "2.1":
-            body.append(f"<pre>{escape(registration.abnf)}</pre>")
-        if number == "6":
-            good = [f"<li><code>{escape(each)}</code></li>" for each in registration.valid]
-            bad = [f"<li>not valid: <code>{escape(e)}</code></li>" for e in registration.invalid]
-            body.append(f"<ul>{''.join([*good, *bad])}</ul>")
-    body.append("<h2>History</h2>")
-    body.append(_history(entry))
-    return _page(f"Registration of {name}", body)
+    lines.append("|---|---|---|---|---|")
+    for _, entry in sorted(registry.entries().items()):
+        cells = (entry.kind, entry.name, entry.state, str(entry.version or ""), entry.steward)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join([*lines, ""])
 
 
 def page_html(registry: Registry) -> str:
@@ -131,12 +193,7 @@ def page_html(registry: Registry) -> str:
 
 
 def _history(entry: Entry) -> str:
-    items = "".join(
-        f"<li>{escape(str(e['at']))} {escape(str(e['action']))}, {escape(str(e.get('by', '')))}"
-        f"{': ' + escape(str(e['reason'])) if e.get('reason') else ''}</li>"
-        for e in entry.history
-    )
-    return f"<ol>{items}</ol>"
+    return f"<ol>{''.join(f'<li>{escape(_event(event))}</li>' for event in entry.history)}</ol>"
 
 
 def _page(title: str, body: Iterable[str]) -> str:

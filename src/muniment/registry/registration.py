@@ -17,8 +17,15 @@ from muniment.identifiers.abnf import Grammar, parse_abnf
 from muniment.identifiers.automata import Match, Program, Stop
 from muniment.identifiers.problems import Problem
 
-__all__ = ["OPTIONAL", "SECTIONS", "Registration"]
+__all__ = ["CHAPTERS", "OPTIONAL", "SECTIONS", "TOGETHER", "Registration"]
 
+CHAPTERS: Mapping[str, str] = {
+    "1": "Registration",
+    "2": "Syntax",
+    "3": "Services",
+    "4": "Namespace Considerations",
+    "5": "Community Considerations",
+}
 SECTIONS: Mapping[str, str] = {
     "1.1": "Namespace Identifier",
     "1.2": "Document Version",
@@ -38,6 +45,9 @@ SECTIONS: Mapping[str, str] = {
     "7": "Relevant Ancillary Documentation",
     "8": "Changes from Previous Versions / Prior Usage",
 }
+TOGETHER = tuple(  # sections that may be combined with each other
+    map(frozenset, (("2.1", "2.2", "2.3"), ("3.1", "3.2"), ("4.1", "4.2", "4.3")))
+)
 OPTIONAL = frozenset({"1.3", "3.1", "3.2", "6", "7", "8"})
 _COMBINED = re.compile(r"(?i)^combined with (?:section )?([0-9.]+)$")
 _HEX = re.compile("%[0-9A-Fa-f]{2}")
@@ -81,17 +91,22 @@ class Registration:
             raise UsageError(f"{sorted(unknown)[0]!r} is not a step of equivalence: {_STEPS}")
         return cls(
             snid=str(whole.get("snid") or ""),
-            sections={str(k): str(v) for k, v in _mapping(whole.get("sections"), "s").items()},
+            sections={
+                str(k): str(v) for k, v in _mapping(whole.get("sections"), "sections").items()
+            },
             abnf=str(syntax.get("abnf") or ""),
             start=str(syntax.get("start") or ""),
-            max_octets=limit if isinstance(limit, int) and limit > 0 else None,
+            max_octets=limit if isinstance(limit, int) and 0 < limit <= _MOST_OCTETS else None,
             percent=bool(syntax.get("percent")),
-            assignable=_mapping(syntax.get("assignable"), "assignable"),
-            limits=_mapping(syntax.get("limits"), "limits"),
-            attributes=_mapping(whole.get("attributes"), "attributes"),
+            assignable={
+                name: None if rule is None else str(rule)
+                for name, rule in _mapping(syntax.get("assignable"), "assignable").items()
+            },
+            limits=_mappings(syntax.get("limits"), "limits"),
+            attributes=_mappings(whole.get("attributes"), "attributes"),
             steps=steps,
-            equal=_sequence(same.get("equal"), "equal"),
-            different=_sequence(same.get("different"), "different"),
+            equal=_pairs(same.get("equal"), "equal"),
+            different=_pairs(same.get("different"), "different"),
             assignment=_mapping(whole.get("assignment"), "assignment"),
             ddds=str(services["ddds"]) if services.get("ddds") else None,
             valid=[str(each) for each in _sequence(examples.get("valid"), "valid examples")],
@@ -194,6 +209,17 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{what} should be a mapping of names to values")
     return {str(key): each for key, each in value.items()}
+
+
+def _mappings(value: Any, what: str) -> dict[str, dict[str, Any]]:
+    return {name: _mapping(each, f"{what}: {name}") for name, each in _mapping(value, what).items()}
+
+
+def _pairs(value: Any, what: str) -> list[list[str]]:
+    pairs = _sequence(value, what)
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise UsageError(f"{what} should be a list of pairs of names")
+    return [[str(one), str(other)] for one, other in pairs]
 
 
 def _sequence(value: Any, what: str) -> list[Any]:

@@ -10,9 +10,9 @@ from difflib import get_close_matches
 from muniment.errors import IdentifierError
 from muniment.identifiers.abnf import alphabet, longest
 from muniment.identifiers.ddds import parse_substitution
-from muniment.registry.registration import OPTIONAL, SECTIONS, Registration
+from muniment.registry.registration import OPTIONAL, SECTIONS, TOGETHER, Registration
 
-__all__ = ["Finding", "check_snid", "review"]
+__all__ = ["Finding", "check_snid", "check_version", "review"]
 
 _SNID = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,31}")
 # Working groups, drafts, years and versions go away; names stay (OGF-40).
@@ -101,14 +101,22 @@ def _sections(registration: Registration) -> Iterator[Finding]:
             if not registration.sections.get(other, "").strip() or registration.combined(other):
                 message = f"section {number} is combined with {other}, which is not there"
                 yield Finding("OGF-30", "E_SECTION", message)
+            if not any({number, other} <= together for together in TOGETHER):
+                message = f"section {number} cannot be combined with {other}"
+                yield Finding("OGF-47", "E_SECTION", message)
         elif not text and number not in OPTIONAL:
             yield Finding("OGF-30", "E_SECTION", f"section {number}, {title}, is missing")
+
+    if registration.snid.lower() not in registration.sections.get("1.1", "").lower():
+        message = f"section 1.1 does not name the identifier {registration.snid}"
+        yield Finding("OGF-39", "E_SECTION_SNID", message)
 
 
 def _syntax(registration: Registration, root: str) -> Iterator[Finding]:
     if not registration.abnf.strip() or not registration.start:
         yield Finding("OGF-33", "E_SYNTAX_MISSING", "there is no ABNF, or no start rule")
         return
+    yield from _attributes(registration)
     node = registration.grammar.node(registration.start)
     characters = alphabet(node)
     if bad := sorted(characters - _URN_CHARS):
@@ -134,6 +142,22 @@ def _syntax(registration: Registration, root: str) -> Iterator[Finding]:
     elif ambiguous is None:
         message = "whether the syntax is ambiguous is too hard to say; a person has to look"
         yield Finding("OGF-33", "W_AMBIGUOUS", message)
+
+
+def _attributes(registration: Registration) -> Iterator[Finding]:
+    """The parts of a name are described: each that the start rule names (OGF-38, OGF-53)."""
+    grammar = registration.grammar
+    described = {name.lower() for name in registration.attributes}
+    for name in sorted(described - set(grammar.rules)):
+        yield Finding("OGF-38", "E_ATTRIBUTE", f"{name} is described, but is no rule of the ABNF")
+    for name in grammar.parts(registration.start):
+        if name not in described and longest(grammar.node(name)) != len(registration.snid):
+            message = f"what {name.upper()} stands for is not described under attributes"
+            yield Finding("OGF-38", "W_ATTRIBUTE", message)
+    for name in sorted({*registration.limits, *registration.assignable}):
+        if name.lower() not in described:
+            message = f"{name} has limits, so it has to be described under attributes"
+            yield Finding("OGF-45", "E_ATTRIBUTE", message)
 
 
 def _prefix(registration: Registration, root: str) -> Iterator[Finding]:
@@ -169,18 +193,15 @@ def _equivalence(registration: Registration, year: int) -> Iterator[Finding]:
         if registration.check(canonical, year):
             message = f"the canonical form {canonical} is not valid itself"
             yield Finding("OGF-48", "E_EQUIVALENCE", message)
-        upper = (
-            "URN:" + example[4:].split(":", 2)[0].upper() + example[4 + example[4:].index(":") :]
-        )
-        if registration.canonical(upper) != canonical:
+        *prefix, rest = example.split(":", 3)
+        if registration.canonical(":".join([*map(str.upper, prefix), rest])) != canonical:
             message = "urn: and the namespace identifiers must not depend on case"
             yield Finding("OGF-48", "E_EQUIVALENCE", message)
 
 
 def _pairs(pairs: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
     for pair in pairs:
-        if isinstance(pair, list) and len(pair) == 2:
-            yield str(pair[0]), str(pair[1])
+        yield str(pair[0]), str(pair[1])
 
 
 def _earlier(registration: Registration, names: Sequence[str], year: int) -> Iterator[Finding]:
@@ -188,6 +209,13 @@ def _earlier(registration: Registration, names: Sequence[str], year: int) -> Ite
         if problems := registration.check(name, year):
             message = f"{name} was valid before and would not be any more: {problems[0].message}"
             yield Finding("OGF-5", "E_EARLIER_INVALID", message)
+
+
+def check_version(registration: Registration, version: int) -> Iterator[Finding]:
+    """Section 1.2 tells the version of the document, which counts approved ones (OGF-42)."""
+    if str(version) not in re.findall("[0-9]+", registration.sections.get("1.2", "")):
+        message = f"section 1.2 does not say that this is version {version}"
+        yield Finding("OGF-42", "W_VERSION", message)
 
 
 def _promises(registration: Registration) -> Iterator[Finding]:

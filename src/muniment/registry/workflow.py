@@ -18,7 +18,7 @@ from muniment.identifiers.fragments import SCHEMES
 from muniment.identifiers.registered import registered_scheme, scheme_faults
 from muniment.names import Names
 from muniment.registry.registration import Registration
-from muniment.registry.review import Finding, check_snid, review
+from muniment.registry.review import Finding, check_snid, check_version, review
 
 __all__ = ["KINDS", "Entry", "Registry"]
 
@@ -36,7 +36,7 @@ _MOVES: Mapping[str, tuple[tuple[str, ...], str | None]] = {
         "proposed",
     ),
     "review": (("proposed",), "in-review"),
-    "ask": (("in-review",), "proposed"),
+    "ask": (("proposed", "in-review"), "proposed"),
     "withdraw": (("proposed", "in-review", "noticed", "reserved"), "withdrawn"),
     "reject": (("in-review",), "rejected"),
     "approve": (("in-review",), "assigned"),
@@ -202,7 +202,8 @@ class Registry:
         registration = Registration.read(entry.proposal)
         year = self.names.clock().year
         taken = self.taken() - {entry.name}
-        return review(registration, self.root, taken, self._earlier(entry), year)
+        findings = review(registration, self.root, taken, self._earlier(entry), year)
+        return [*findings, *check_version(registration, entry.version + 1)]
 
     def _earlier(self, entry: Entry) -> list[str]:
         """Names that were valid in earlier versions: their examples, and what was assigned."""
@@ -224,10 +225,9 @@ class Registry:
             entry = self.act("review", kind, name, by, "automated checks")
         revision = entry.state == "assigned" and entry.proposal is not None
         if not approve:
-            action = "ask" if revision else "reject"
             if revision:
                 return self._end_revision(entry, by, reason)
-            return self.act(action, kind, name, by, reason)
+            return self.act("reject", kind, name, by, reason)
         stops = [finding for finding in self.review(kind, name) if finding.stops]
         if stops and not waiver.strip():
             listed = "; ".join(f"{each.check} {each.message}" for each in stops[:5])
