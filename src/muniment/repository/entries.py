@@ -6,7 +6,7 @@ It is all that the catalogue needs: rebuilding it never parses the records thems
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -30,8 +30,7 @@ _TERMS = "http://purl.org/dc/terms/"
 _LONGEST = 200  # characters of the name of a collection
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One record as the catalogue knows it: what kind, its digest, its names, its datastreams."""
 
     kind: str  # object, record, names, verification, receipt

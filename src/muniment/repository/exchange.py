@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from uuid import UUID
@@ -134,7 +133,7 @@ def _record_again(store: Store, found: Found) -> bytes:
         thing = store.object(found)
         contents = tuple(name for name in thing.contents if name and name != found.pdi)
         streams = tuple(_streams(store, found))
-        entry = replace(entry, contents=contents, streams=streams, size=found.size)
+        entry = entry._replace(contents=contents, streams=streams, size=found.size)
     about = origins(store, found)
     return tape_record(found.identifier, found.date, document, entry_xml(entry), *about)
 
@@ -361,7 +360,7 @@ def import_records(store: Store, paths: Sequence[Path]) -> Moved:
             for identifier, date, document, about in _documents(_existing(path)):
                 there = store.catalogue.record(identifier)
                 digest = hashlib.sha256(document).hexdigest()
-                entry = replace(entry_of(document, digest, identifier), about=about)
+                entry = entry_of(document, digest, identifier)._replace(about=about)
                 session.add_record(identifier, date, document, entry)
                 known += there is not None and there.sha256 == digest
                 count += there is None
