@@ -12,7 +12,7 @@ from lxml import etree
 
 from muniment.errors import FormatError
 from muniment.markup import escape, quoteattr
-from muniment.objects import read_object
+from muniment.objects import object_of
 from muniment.objects.didl import parse
 from muniment.tape.records import STORE
 
@@ -89,7 +89,7 @@ def entry_of(document: bytes, sha256: str, identifier: str) -> Entry:
     """Return an entry for a record that the store did not write, by looking into it."""
     try:
         root = parse(document, identifier)
-        thing = read_object(document, identifier)
+        thing = object_of(root, identifier)
     except FormatError:
         return Entry("record", sha256)
     collections = _collections(root)

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from uuid import UUID
 
@@ -32,7 +33,7 @@ from muniment.repository.settings import new_uuid, now
 from muniment.repository.storage import SUFFIXES
 from muniment.repository.store import Store
 from muniment.tape.exact import read_exactly, read_head
-from muniment.tape.index import moment_of
+from muniment.tape.index import moment_of, write_index
 from muniment.tape.records import STORE
 from muniment.tape.write import SOFTWARE, TAPE_END, tape_head, tape_record
 
@@ -242,19 +243,22 @@ class _Incoming:
             self._choose_name()
 
     def _read_tape(self) -> None:
-        with self.path.open("rb") as stream, self.path.open("rb") as beside:
-            head = read_head(beside, str(self.path))
+        name, size = str(self.path), self.path.stat().st_size
+        with (
+            self.path.open("rb") as stream,
+            self.path.open("rb") as beside,
+            TemporaryDirectory(prefix="muniment-") as folder,
+        ):
+            head = read_head(beside, name)
             self.uri = head.tape_id
-            seen: dict[str, int] = {}
-            for record in read_exactly(stream, str(self.path)):
-                if record.identifier in seen:
-                    raise StoreError(
-                        f"{self.path}, byte {record.start}: the identifier {record.identifier} "
-                        f"was used already, at byte {seen[record.identifier]}"
-                    )
-                seen[record.identifier] = record.start
-                self.count += 1
-                self._compare(record, beside)
+            records = self._compared(read_exactly(stream, name), beside)
+            # An index refuses identifiers that are used twice, however many there are.
+            self.count = write_index(Path(folder) / "index", name, head, size, records)
+
+    def _compared(self, records: Iterable[TapeRecord], stream: BinaryIO) -> Iterator[TapeRecord]:
+        for record in records:
+            self._compare(record, stream)
+            yield record
 
     def _compare(self, record: TapeRecord, stream: BinaryIO) -> None:
         stream.seek(record.offset)
