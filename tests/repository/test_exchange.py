@@ -120,7 +120,7 @@ def test_a_known_identifier_with_other_bytes_does_not_come_in(other: Store, tmp_
                 tape_record("urn:r", "2026-01-01", b"<a/>"),
                 tape_record("urn:r", "2026-01-01", b"<a/>"),
             ),
-            StoreError,
+            TapeError,
         ),
         ("t.xml", b"no tape at all", TapeError),
         ("t.warc", b"no file at all", ArcError),

@@ -22,7 +22,6 @@ ARC_END, WARC_END = b"\n", b"\r\n\r\n"
 _FIELDS = b"URL IP-address Archive-date Content-type Archive-length\n"
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
-_SHIFTS = range(250, -1, -10)
 _DELIVERED = ("resource", "response", "conversion")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _BREAKS = re.compile(r"[\r\n\x00]+")
@@ -76,8 +75,13 @@ def base32(sha256: str) -> str:
     >>> base32("ff" * 32) == "sha256:" + base64.b32encode(bytes([255] * 32)).decode()
     True
     """
-    number = int(sha256, 16) << 4  # 52 characters of five bits
-    return f"sha256:{''.join([_PAIRS[number >> s & 1023] for s in _SHIFTS])}===="
+    groups = [int(sha256[at : at + 10], 16) for at in range(0, 60, 10)]  # of 40 bits
+    text = "".join([
+        _PAIRS[n >> 30] + _PAIRS[n >> 20 & 1023] + _PAIRS[n >> 10 & 1023] + _PAIRS[n & 1023]
+        for n in groups
+    ])  # fmt: skip
+    last = int(sha256[60:], 16) << 4
+    return f"sha256:{text}{_PAIRS[last >> 10]}{_PAIRS[last & 1023]}===="
 
 
 def hex_digest(value: str) -> str:

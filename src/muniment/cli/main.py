@@ -8,6 +8,7 @@ quick.
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import signal
@@ -90,6 +91,7 @@ def main() -> None:
             # A character that the terminal's encoding lacks is shown escaped; it stops nothing.
             stream.reconfigure(errors="backslashreplace")
     _stop_cleanly_on_sigterm()
+    gc.set_threshold(20_000, 20)  # what long runs make dies young, and in no circle
     cli(prog_name="muniment")
 
 

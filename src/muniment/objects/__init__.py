@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lxml import etree
+
 from muniment.objects.didl import DIDL, didl_document, didl_object, didl_statement, parse, read_didl
 from muniment.objects.mets import METS, mets_document, mets_object, read_mets
 from muniment.objects.model import Datastream, DigitalObject, datastream_url
 
 __all__ = [
     "DIDL", "DOCUMENTS", "METS", "Datastream", "DigitalObject", "datastream_url", "didl_document",
-    "didl_statement", "mets_document", "read_didl", "read_mets", "read_object",
+    "didl_statement", "mets_document", "object_of", "read_didl", "read_mets", "read_object",
 ]  # fmt: skip
 
 DOCUMENTS: dict[str, Callable[..., bytes]] = {"didl": didl_document, "mets": mets_document}
@@ -18,7 +20,11 @@ DOCUMENTS: dict[str, Callable[..., bytes]] = {"didl": didl_document, "mets": met
 
 def read_object(document: bytes, name: str = "the record") -> DigitalObject | None:
     """Return the object that a document describes, None if it is neither DIDL nor METS."""
-    root = parse(document, name)
+    return object_of(parse(document, name), name)
+
+
+def object_of(root: etree._Element, name: str) -> DigitalObject | None:
+    """Return the object that a parsed document describes, None if it is neither DIDL nor METS."""
     if root.tag.startswith(f"{{{DIDL}}}"):
         return didl_object(root, name)
     if root.tag.startswith(f"{{{METS}}}"):

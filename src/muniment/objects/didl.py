@@ -6,6 +6,8 @@ stand in the outermost Item, those of datastreams in their Components.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from lxml import etree
 
 from muniment.errors import FormatError
@@ -32,16 +34,18 @@ _END = "</didl:Statement></didl:Descriptor>"
 def didl_document(thing: DigitalObject, base: str, signatures: bytes = b"") -> bytes:
     """Return the document; ``signatures`` are further elements about the datastreams."""
     identifiers = "".join(
-        f"{_STATEMENT}<dii:Identifier>{escape(name)}</dii:Identifier>{_END}"
-        for name in thing.contents
+        [
+            f"{_STATEMENT}<dii:Identifier>{escape(name)}</dii:Identifier>{_END}"
+            for name in thing.contents
+        ]
     )
-    metadata = "".join(f"<dc:{name}>{escape(value)}</dc:{name}>" for name, value in thing.metadata)
+    metadata = "".join([f"<dc:{name}>{escape(text)}</dc:{name}>" for name, text in thing.metadata])
     head = (
         f"{_HEAD} DIDLDocumentId={quoteattr(thing.package)} "
         f'diext:DIDLDocumentCreated="{thing.created}"><didl:Item>{identifiers}'
-        f"{_STATEMENT}<oai_dc:dc>{metadata}</oai_dc:dc>{_END}{_event(thing)}"
+        f"{_STATEMENT}<oai_dc:dc>{metadata}</oai_dc:dc>{_END}{_event(thing.created, thing.agent)}"
     )
-    body = "".join(_component(stream, thing.facts, base) for stream in thing.streams)
+    body = "".join([_component(stream, thing.facts, base) for stream in thing.streams])
     signed = _STATEMENT.encode() + signatures + _END.encode() if signatures else b""
     return head.encode() + signed + body.encode() + b"</didl:Item></didl:DIDL>"
 
@@ -55,15 +59,16 @@ def didl_statement(package: str, created: str, element: bytes) -> bytes:
     return head.encode() + element + f"{_END}</didl:Item></didl:DIDL>".encode()
 
 
-def _event(thing: DigitalObject) -> str:
+@lru_cache(maxsize=4)
+def _event(created: str, agent: str) -> str:
     return (
         f"{_STATEMENT}<premis:event><premis:eventIdentifier>"
         "<premis:eventIdentifierType>local</premis:eventIdentifierType>"
         "<premis:eventIdentifierValue>ingestion</premis:eventIdentifierValue>"
         "</premis:eventIdentifier><premis:eventType>ingestion</premis:eventType>"
-        f"<premis:eventDateTime>{thing.created}</premis:eventDateTime>"
+        f"<premis:eventDateTime>{created}</premis:eventDateTime>"
         "<premis:eventDetailInformation><premis:eventDetail>"
-        f"{escape(thing.agent)}: message digests calculated</premis:eventDetail>"
+        f"{escape(agent)}: message digests calculated</premis:eventDetail>"
         f"</premis:eventDetailInformation></premis:event>{_END}"
     )
 
@@ -80,12 +85,12 @@ def _component(stream: Datastream, facts: tuple[tuple[str, str], ...], base: str
 
 def premis_object(stream: Datastream, facts: tuple[tuple[str, str], ...]) -> str:
     """Return what PREMIS calls a file: fixity, size, format, original name."""
+    told = facts if stream.media_type == "application/x-siard" else ()
     properties = "".join(
         f"<premis:significantProperties><premis:significantPropertiesType>{escape(name)}"
         "</premis:significantPropertiesType><premis:significantPropertiesValue>"
         f"{escape(value)}</premis:significantPropertiesValue></premis:significantProperties>"
-        for name, value in facts
-        if stream.media_type == "application/x-siard"
+        for name, value in told
     )
     return (
         "<premis:object><premis:objectIdentifier>"

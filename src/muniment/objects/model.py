@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlsplit
 
 __all__ = ["Datastream", "DigitalObject", "datastream_url", "referenced"]
@@ -12,8 +12,7 @@ __all__ = ["Datastream", "DigitalObject", "datastream_url", "referenced"]
 _PLAIN = re.compile("[0-9a-f-]+(?:urn:uuid:[0-9a-f-]+)?").fullmatch  # as our own names are
 
 
-@dataclass(frozen=True, slots=True)
-class Datastream:
+class Datastream(NamedTuple):
     """One file of an object: its name in the store, its path as it was added, its fixity."""
 
     identifier: str
@@ -24,8 +23,7 @@ class Datastream:
     arc: str = ""  # the identifier of the ARC or WARC file that holds it
 
 
-@dataclass(frozen=True, slots=True)
-class DigitalObject:
+class DigitalObject(NamedTuple):
     """One version of some content: a package with its own identifier, never changed again."""
 
     package: str

@@ -6,13 +6,13 @@ It is all that the catalogue needs: rebuilding it never parses the records thems
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lxml import etree
 
 from muniment.errors import FormatError
 from muniment.markup import escape, quoteattr
-from muniment.objects import read_object
+from muniment.objects import object_of
 from muniment.objects.didl import parse
 from muniment.tape.records import STORE
 
@@ -30,8 +30,7 @@ _TERMS = "http://purl.org/dc/terms/"
 _LONGEST = 200  # characters of the name of a collection
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One record as the catalogue knows it: what kind, its digest, its names, its datastreams."""
 
     kind: str  # object, record, names, verification, receipt
@@ -90,7 +89,7 @@ def entry_of(document: bytes, sha256: str, identifier: str) -> Entry:
     """Return an entry for a record that the store did not write, by looking into it."""
     try:
         root = parse(document, identifier)
-        thing = read_object(document, identifier)
+        thing = object_of(root, identifier)
     except FormatError:
         return Entry("record", sha256)
     collections = _collections(root)

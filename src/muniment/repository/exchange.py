@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from uuid import UUID
 
@@ -33,7 +33,7 @@ from muniment.repository.settings import new_uuid, now
 from muniment.repository.storage import SUFFIXES
 from muniment.repository.store import Store
 from muniment.tape.exact import read_exactly, read_head
-from muniment.tape.index import moment_of
+from muniment.tape.index import moment_of, write_index
 from muniment.tape.records import STORE
 from muniment.tape.write import SOFTWARE, TAPE_END, tape_head, tape_record
 
@@ -134,7 +134,7 @@ def _record_again(store: Store, found: Found) -> bytes:
         thing = store.object(found)
         contents = tuple(name for name in thing.contents if name and name != found.pdi)
         streams = tuple(_streams(store, found))
-        entry = replace(entry, contents=contents, streams=streams, size=found.size)
+        entry = entry._replace(contents=contents, streams=streams, size=found.size)
     about = origins(store, found)
     return tape_record(found.identifier, found.date, document, entry_xml(entry), *about)
 
@@ -243,19 +243,22 @@ class _Incoming:
             self._choose_name()
 
     def _read_tape(self) -> None:
-        with self.path.open("rb") as stream, self.path.open("rb") as beside:
-            head = read_head(beside, str(self.path))
+        name, size = str(self.path), self.path.stat().st_size
+        with (
+            self.path.open("rb") as stream,
+            self.path.open("rb") as beside,
+            TemporaryDirectory(prefix="muniment-") as folder,
+        ):
+            head = read_head(beside, name)
             self.uri = head.tape_id
-            seen: dict[str, int] = {}
-            for record in read_exactly(stream, str(self.path)):
-                if record.identifier in seen:
-                    raise StoreError(
-                        f"{self.path}, byte {record.start}: the identifier {record.identifier} "
-                        f"was used already, at byte {seen[record.identifier]}"
-                    )
-                seen[record.identifier] = record.start
-                self.count += 1
-                self._compare(record, beside)
+            records = self._compared(read_exactly(stream, name), beside)
+            # An index refuses identifiers that are used twice, however many there are.
+            self.count = write_index(Path(folder) / "index", name, head, size, records)
+
+    def _compared(self, records: Iterable[TapeRecord], stream: BinaryIO) -> Iterator[TapeRecord]:
+        for record in records:
+            self._compare(record, stream)
+            yield record
 
     def _compare(self, record: TapeRecord, stream: BinaryIO) -> None:
         stream.seek(record.offset)
@@ -361,7 +364,7 @@ def import_records(store: Store, paths: Sequence[Path]) -> Moved:
             for identifier, date, document, about in _documents(_existing(path)):
                 there = store.catalogue.record(identifier)
                 digest = hashlib.sha256(document).hexdigest()
-                entry = replace(entry_of(document, digest, identifier), about=about)
+                entry = entry_of(document, digest, identifier)._replace(about=about)
                 session.add_record(identifier, date, document, entry)
                 known += there is not None and there.sha256 == digest
                 count += there is None

@@ -30,7 +30,7 @@ from muniment.tape.write import RECORD_END, SOFTWARE, TAPE_END, record_opening, 
 
 __all__ = ["Added", "Session", "Source", "keep_names"]
 
-_GROUP, _GROUP_BYTES = 512, 64_000_000  # objects, or bytes of datastreams, that are synced together
+_GROUP, _GROUP_BYTES = 1024, 64_000_000  # objects, or bytes of datastreams, synced together
 
 
 class Source(NamedTuple):
