@@ -78,17 +78,22 @@ def test_a_database_file_is_what_restore_makes(
             assert connection.execute("SELECT count(*) FROM empty").fetchone() == (0,)
 
 
-def test_a_site_opens_from_disk_and_runs_nothing(archive: Path, run: Run, tmp_path: Path) -> None:
+def test_a_site_opens_from_disk_and_runs_nothing_but_its_search(
+    archive: Path, run: Run, tmp_path: Path
+) -> None:
     result = run("export", "x.siard", "site", "--format", "html", "--json")
     assert json.loads(result.stdout)["objects"] == 3
     site = tmp_path / "site"
     pages = list(site.glob("*.html"))
-    assert len(pages) == 3
+    assert len(pages) == 4
     for page in pages:
         tree = html.parse(str(page))
-        assert not tree.xpath("//script|//@onload")
-        for link in tree.xpath("//a/@href|//img/@src|//link/@href"):
-            assert (site / link).exists(), link
+        own = ["search.js"] if page.name == "search.html" else []
+        assert tree.xpath("//script/@src") == own and not tree.xpath("//script[text()]|//@onload")
+        for link in tree.xpath("//a/@href|//img/@src|//link/@href|//script/@src"):
+            assert (site / link.partition("#")[0]).exists(), link
+    (texts,) = (site / "search").glob("[0-9]*.js")
+    assert texts.read_bytes().isascii()
     assert not list(site.rglob("*.svg"))
 
 
