@@ -54,6 +54,15 @@ def test_exact_csv_changes_no_text(archive: Path, run: Run, tmp_path: Path) -> N
     assert '1,"=cmd|calc",' in file.read_text(encoding="utf-8")
 
 
+def test_a_heading_runs_in_no_spreadsheet(run: Run, tmp_path: Path) -> None:
+    url = database(tmp_path / "h.db", 'CREATE TABLE t ("=1+1" TEXT, "@x" TEXT);')
+    assert run("archive", url, "h.siard").exit_code == 0
+    assert run("export", "h.siard", "guarded").exit_code == 0
+    assert run("export", "h.siard", "exact", "--exact").exit_code == 0
+    heads = [(tmp_path / folder / "main.t.csv").read_text() for folder in ("guarded", "exact")]
+    assert heads == ['"\'=1+1","\'@x"\n', '"=1+1","@x"\n']
+
+
 def test_json_lines_and_parquet_hold_the_same(archive: Path, run: Run, tmp_path: Path) -> None:
     assert run("export", "x.siard", "j", "--format", "jsonl").exit_code == 0
     assert run("export", "x.siard", "p", "--format", "parquet").exit_code == 0
