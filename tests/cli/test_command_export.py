@@ -54,6 +54,15 @@ def test_exact_csv_changes_no_text(archive: Path, run: Run, tmp_path: Path) -> N
     assert '1,"=cmd|calc",' in file.read_text(encoding="utf-8")
 
 
+def test_a_heading_runs_in_no_spreadsheet(run: Run, tmp_path: Path) -> None:
+    url = database(tmp_path / "h.db", 'CREATE TABLE t ("=1+1" TEXT, "@x" TEXT);')
+    assert run("archive", url, "h.siard").exit_code == 0
+    assert run("export", "h.siard", "guarded").exit_code == 0
+    assert run("export", "h.siard", "exact", "--exact").exit_code == 0
+    heads = [(tmp_path / folder / "main.t.csv").read_text() for folder in ("guarded", "exact")]
+    assert heads == ['"\'=1+1","\'@x"\n', '"=1+1","@x"\n']
+
+
 def test_json_lines_and_parquet_hold_the_same(archive: Path, run: Run, tmp_path: Path) -> None:
     assert run("export", "x.siard", "j", "--format", "jsonl").exit_code == 0
     assert run("export", "x.siard", "p", "--format", "parquet").exit_code == 0
@@ -78,17 +87,22 @@ def test_a_database_file_is_what_restore_makes(
             assert connection.execute("SELECT count(*) FROM empty").fetchone() == (0,)
 
 
-def test_a_site_opens_from_disk_and_runs_nothing(archive: Path, run: Run, tmp_path: Path) -> None:
+def test_a_site_opens_from_disk_and_runs_nothing_but_its_search(
+    archive: Path, run: Run, tmp_path: Path
+) -> None:
     result = run("export", "x.siard", "site", "--format", "html", "--json")
     assert json.loads(result.stdout)["objects"] == 3
     site = tmp_path / "site"
     pages = list(site.glob("*.html"))
-    assert len(pages) == 3
+    assert len(pages) == 4
     for page in pages:
         tree = html.parse(str(page))
-        assert not tree.xpath("//script|//@onload")
-        for link in tree.xpath("//a/@href|//img/@src|//link/@href"):
-            assert (site / link).exists(), link
+        own = ["search.js"] if page.name == "search.html" else []
+        assert tree.xpath("//script/@src") == own and not tree.xpath("//script[text()]|//@onload")
+        for link in tree.xpath("//a/@href|//img/@src|//link/@href|//script/@src"):
+            assert (site / link.partition("#")[0]).exists(), link
+    (texts,) = (site / "search").glob("[0-9]*.js")
+    assert texts.read_bytes().isascii()
     assert not list(site.rglob("*.svg"))
 
 

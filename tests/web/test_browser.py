@@ -211,9 +211,44 @@ def test_the_static_site_opens_from_disk(browser: Any, sample: Path, tmp_path: P
     wait_until(page, "document.images.length > 5 && document.images[0].naturalWidth")
     assert page.evaluate("getComputedStyle(document.body).margin") == "0px"
     visitor.shoot("static")
+    page.goto(f"file://{tmp_path}/site/main.inspection.html")
+    page.get_by_role("link", name="3", exact=True).last.click()
+    assert "1001 to 1500" in page.inner_text(".count").replace("\u202f", "")
+    page.locator("td.number a").first.click()
+    row = page.inner_text("tr:target th")
+    assert page.url.endswith(f"#row{row}") and "main.tree" in page.url
+    page.get_by_role("link", name="Search all tables").click()
+    page.get_by_label("Words").fill("waldkauz")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.locator("#hits a").first.wait_for()
+    page.locator("#hits a", has_text="main.tree,").first.click()
+    assert "waldkauz" in page.inner_text("tr:target").lower()
+    page.goto(f"file://{tmp_path}/site/search.html?q=nowhere+to+be+found")
+    page.get_by_text("Nothing found in any table").wait_for()
     visitor.context.close()
+    judge = Visitor(browser, "file://", bypass_csp=True)
+    for name in ("index", "main.photo", "search"):
+        assert faults_of(judge.open(f"{tmp_path}/site/{name}.html")) == []
+    judge.context.close()
     assert visitor.complaints == []
     assert visitor.elsewhere == []
+
+
+def test_nothing_in_a_hostile_site_on_disk_runs(
+    browser: Any, hostile: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "muniment", "export", str(hostile), str(tmp_path / "site")]
+    subprocess.run([*command, "--format", "html"], check=True, capture_output=True)
+    visitor = Visitor(browser, "file://")
+    for file in sorted((tmp_path / "site").glob("*.html")):
+        visitor.open(str(file).replace("%", "%25"))
+        assert not visitor.is_owned()
+    page = visitor.open(f"{tmp_path}/site/search.html?q=script")
+    page.locator("#hits a").first.wait_for()
+    assert not visitor.is_owned()
+    assert visitor.complaints == []
+    assert visitor.elsewhere == []
+    visitor.context.close()
 
 
 @pytest.mark.samples

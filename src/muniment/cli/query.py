@@ -104,7 +104,7 @@ def run_query(
     limits = Limits(seconds=timeout, rows=None if shown is None else shown + 1)
     with (
         index_progress() as progress,
-        open_archives(files, limits, progress, roots=roots) as archives,
+        open_archives(files, limits, progress, whole=True, roots=roots) as archives,
     ):
         progress.stop()
         result = archives.execute(sql)

@@ -36,6 +36,8 @@ def explained(error: Exception) -> str:
     """What DuckDB says, without the name of its class and without its picture of the statement."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
     lines[0] = re.sub(r"^[A-Z][A-Za-z]*(?: \w+){0,3} Error: ", "", lines[0])
+    if "Cannot extract field 'key'" in lines[0]:
+        return "content() is for binary large objects; a text is there as it is"
     if "disabled by configuration" in lines[0]:
         return "files cannot be read here: a query sees the archive and nothing else"
     also = [line for line in lines[1:2] if line.startswith("Did you mean")]

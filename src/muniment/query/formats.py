@@ -17,7 +17,7 @@ from muniment.query.values import json_value
 __all__ = ["guarded", "plain_batch", "write_csv", "write_json_lines", "write_parquet"]
 
 # What spreadsheets take for a formula at the start of a cell.
-_FORMULA = r"^[=+\-@\t\r]"
+_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
 
 
 def write_csv(
@@ -69,7 +69,8 @@ def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: 
 def plain_batch(batch: pa.RecordBatch, exact: bool = False) -> pa.RecordBatch:
     """Return a batch whose columns are text, numbers, dates and truth values only."""
     columns = [_plain(column, exact) for column in batch.columns]
-    return pa.record_batch(columns, names=batch.schema.names)
+    names = batch.schema.names if exact else map(guarded, batch.schema.names)
+    return pa.record_batch(columns, names=list(names))
 
 
 def _plain(column: pa.Array, exact: bool) -> pa.Array:
@@ -99,7 +100,7 @@ def guarded(text: str) -> str:
     >>> guarded("=1+1"), guarded("plain")
     ("'=1+1", 'plain')
     """
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") else text
+    return f"'{text}" if text.startswith(tuple("=+-@\t\r\n＝＋－＠")) else text
 
 
 def _text(value: Any) -> str:

@@ -363,6 +363,12 @@ class RowSource:
         """Whether large objects can be looked for at all."""
         return isinstance(self._resolver, Resolver)
 
+    def size(self) -> int:
+        """The bytes of XML to read."""
+        names = (f"content/{s.folder}/{t.folder}/{t.folder}.xml"
+                 for s, t in self._database.tables())  # fmt: skip
+        return sum(self._zip.size(name) for name in names if name in self._zip)
+
     def opener(self) -> Callable[[], RowSource]:
         """Return how a worker process opens this."""
         return _Opener(self._path, self._zip, self._database, self._definitions, self._roots)

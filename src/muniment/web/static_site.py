@@ -1,6 +1,8 @@
-"""An archive as a folder of plain pages that open from disk: no server, no script, no network.
+"""An archive as a folder of plain pages that open from disk: no server, no network.
 
-Every table is cut into pages of rows; a first page lists everything. Large objects are files.
+Every table is cut into pages of rows; a first page lists everything. Foreign keys lead to the rows
+that they refer to, large objects are files, and one page, the only one with a script, searches all
+tables.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from muniment.sql.model import Database, Schema, Table
 from muniment.sql.original import split_original
 from muniment.web.cells import Cell, object_cell, value_cell
 from muniment.web.page import render_file, text_of
+from muniment.web.static_search import SearchTexts
 from muniment.web.table_page import select_sql
 
 __all__ = ["export_site"]
@@ -54,17 +57,23 @@ class _Site:
         self._about = session.about[_NAME]
         self._tables = list(database.tables())
         self._names = file_names([(t.schema, t.name) for t in self._about.tables])
+        self._texts = SearchTexts(folder)
         self._notes: list[str] = []
         self._objects = 0
 
     def write(self) -> Exported:
-        style = (files("muniment.web") / "static" / "style.css").read_bytes()
-        (self._folder / "style.css").write_bytes(style)
+        for name in ("style.css", "search.js"):
+            data = (files("muniment.web") / "static" / name).read_bytes()
+            (self._folder / name).write_bytes(data)
         written = []
         for number, (schema, table) in enumerate(self._tables):
             rows = self._write_table(number, schema, table)
             written.append((schema.name, table.name, rows, f"{self._names[number]}.html"))
         self._write_index()
+        self._save("search.html", render_file("static_search.html", database=self._database))
+        titles = [f"{schema.name}.{table.name}"[:200] for schema, table in self._tables]
+        listed = [{"name": t, "file": quote(f)} for t, f in zip(titles, self._names, strict=True)]
+        self._texts.finish(listed, _ROWS)
         return Exported(tuple(written), self._objects, (*self._session.notes, *self._notes))
 
     def _write_index(self) -> None:
@@ -87,32 +96,87 @@ class _Site:
     def _write_table(self, number: int, schema: Schema, table: Table) -> int:
         index, name = self._about.tables[number], self._names[number]
         pages = max(1, -(-index.rows // _ROWS))
+        relations = self._relations(schema, table)
         for page in range(pages):
             rows = list(self._rows(index, number, page * _ROWS))
             text = render_file(
                 "static_table.html", database=self._database, schema=schema.name, table=table,
                 description=split_original(table.description)[0], rows=rows, page=page,
-                pages=pages, total=index.rows, start=page * _ROWS,
-                previous=self._page_name(name, page - 1) if page else None,
-                next=self._page_name(name, page + 1) if page + 1 < pages else None,
+                total=index.rows, start=page * _ROWS, links=_page_links(name, page, pages),
+                **relations,
             )  # fmt: skip
-            self._save(self._page_name(name, page), text)
+            self._save(page_name(name, page), text)
         return index.rows
 
-    @staticmethod
-    def _page_name(name: str, page: int) -> str:
-        return f"{name}.html" if page == 0 else f"{name}-{page + 1}.html"
+    def _relations(self, schema: Schema, table: Table) -> dict[str, list[dict[str, Any]]]:
+        """Which tables this one refers to, and which refer to it."""
+        own = schema.name, table.name
+        places = {(s.name, t.name): f"{quote(n)}.html" for (s, t), n in
+                  zip(self._tables, self._names, strict=True)}  # fmt: skip
+        return {
+            "refers_to": [
+                {
+                    "columns": [r.column for r in key.references],
+                    "table": f"{key.referenced_schema}.{key.referenced_table}",
+                    "url": places.get((key.referenced_schema, key.referenced_table)),
+                }
+                for key in table.foreign_keys
+            ],
+            "referred_by": [
+                {
+                    "columns": [r.column for r in key.references],
+                    "table": f"{home.name}.{other.name}",
+                    "url": places[home.name, other.name],
+                }
+                for home, other in self._tables
+                for key in other.foreign_keys
+                if (key.referenced_schema, key.referenced_table) == own
+            ],
+        }
 
     def _rows(self, index: IndexTable, number: int, start: int) -> Iterator[list[Cell]]:
         shown = list(range(len(index.columns)))
         home = f"{sql_quote(index_catalog(_NAME))}.{index.place}"
+        keys = list(self._keys(number))
+        wanted = [select_sql(index, shown, _LONGEST + 1) or "NULL", *(sql for _, _, sql in keys)]
         sql = (
-            f"SELECT rowid, {select_sql(index, shown, _LONGEST + 1) or 'NULL'} FROM {home}"
+            f"SELECT rowid, {', '.join(wanted)} FROM {home} AS own"
             " WHERE rowid >= ? AND rowid < ? ORDER BY rowid"
         )
         for row in self._session.rows(sql, [start, start + _ROWS]):
             values = iter(row[1:])
-            yield [self._cell(index, number, k, row[0] + 1, values) for k in shown]
+            cells = [self._cell(index, number, k, row[0] + 1, values) for k in shown]
+            self._texts.add(number, row[0] + 1, cells)
+            for (columns, target, _), found in zip(keys, row[len(row) - len(keys) :], strict=True):
+                for k in columns if found is not None else ():
+                    page = page_name(self._names[target], found // _ROWS)
+                    cells[k].href = cells[k].href or f"{quote(page)}#row{found + 1}"
+            yield cells
+
+    def _keys(self, number: int) -> Iterator[tuple[list[int], int, str]]:
+        """Yield foreign keys: their columns, the table referred to, and SQL for the row there."""
+        names = {(s.name, t.name): n for n, (s, t) in enumerate(self._tables)}
+        own, table = self._about.tables[number], self._tables[number][1]
+        for key in table.foreign_keys:
+            target = names.get((key.referenced_schema, key.referenced_table))
+            if target is None or not key.references:
+                continue
+            other, archived = self._about.tables[target], self._tables[target][1]
+            pairs = [
+                (_column(table, r.column), _column(archived, r.referenced)) for r in key.references
+            ]
+            if any(a is None or b is None for a, b in pairs):
+                continue
+            alike = " AND ".join(
+                f"CAST(own.c{a + 1} AS VARCHAR) = CAST(other.c{b + 1} AS VARCHAR)"
+                if own.columns[a].type != other.columns[b].type
+                else f"own.c{a + 1} = other.c{b + 1}"
+                for a, b in pairs
+                if a is not None and b is not None
+            )
+            place = f"{sql_quote(index_catalog(_NAME))}.{other.place}"
+            sql = f"(SELECT min(other.rowid) FROM {place} AS other WHERE {alike})"
+            yield [a for a, _ in pairs if a is not None], target, sql
 
     def _cell(
         self, index: IndexTable, number: int, k: int, row: int, values: Iterator[Any]
@@ -168,6 +232,37 @@ class _Site:
 
     def _save(self, name: str, text: str) -> None:
         (self._folder / name).write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
+def page_name(name: str, page: int) -> str:
+    """The file of a page of a table; no table's own name has two dots."""
+    return f"{name}.html" if page == 0 else f"{name}.{page + 1}.html"
+
+
+def _page_links(name: str, page: int, pages: int) -> list[tuple[str, Any]]:
+    """The way to other pages of a table: the next ones, the ends, and steps in between.
+
+    >>> [key or (at and at[0]) for key, at in _page_links("t", 4, 90)]
+    ['previous', 1, None, 3, 4, 5, 6, 7, None, 90, 'next']
+    """
+    if pages < 2:
+        return []
+    near = sorted({0, pages - 1, *range(max(0, page - 2), min(pages, page + 3))})
+    links: list[tuple[str, Any]] = []
+    if page:
+        links.append(("previous", quote(page_name(name, page - 1))))
+    for at, number in enumerate(near):
+        if at and number > near[at - 1] + 1:
+            links.append(("", None))
+        address = quote(page_name(name, number)) if number != page else ""
+        links.append(("", (number + 1, address)))
+    if page + 1 < pages:
+        links.append(("next", quote(page_name(name, page + 1))))
+    return links
+
+
+def _column(table: Table, name: str) -> int | None:
+    return next((k for k, column in enumerate(table.columns) if column.name == name), None)
 
 
 def _extension(media: str | None) -> str:

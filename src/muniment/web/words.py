@@ -248,6 +248,12 @@ WORDS = {
     "door_oai": "Harvest all records.",
     "door_records": "All records as Dublin Core",
     "door_openurl": "Any file by its identifier.",
+    "static_searching": "Searching… % %",
+    "static_needs_js": "This search needs JavaScript. Without it, open a table and use the "
+    "browser's own search.",
+    "static_nothing": "Nothing found in any table.",
+    "static_more": "Search on",
+    "relations": "Relations",
     "search_store": "Search this store",
     "search_store_lead": "By any name of an object, or by words of its title and description.",
     "search_store_part": "So far {count} descriptions can be searched; the others are being read "
