@@ -17,7 +17,7 @@ from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.resolving import Resolver
 from muniment.siard.metadata import parse_metadata
 from muniment.siard.parse import RowReader, Run, runs, without_head, without_table_head
-from muniment.siard.rooted import RootedZip, find_root
+from muniment.siard.rooted import seen_rightly
 from muniment.siard.zip import ZipReader
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table, shape_of
@@ -247,8 +247,9 @@ class SiardSource:
     def _metadata_name(self) -> str:
         if "header/metadata.xml" in self._zip:
             return "header/metadata.xml"
-        if root := find_root(self._zip.names()):
-            self._zip = RootedZip(self._zip, root)
-            self.notes = [f"{self.path} is packed wrongly: everything lies in the folder {root}"]
+        self._zip, root = seen_rightly(self._zip)
+        if "header/metadata.xml" in self._zip:
+            how = f"everything lies in the folder {root}" if root else "its names have backslashes"
+            self.notes = [f"{self.path} is packed wrongly: {how}"]
             return "header/metadata.xml"
         raise SiardError(f"{self.path} is not a SIARD file: it has no header/metadata.xml")
