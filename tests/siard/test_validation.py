@@ -71,6 +71,7 @@ def messages(result: Validation) -> str:
         (WORK, "10:30:00Z", "24:30:00Z", "no such time of day"),
         (WORK, "P3DT4H5M6.7S", "P3Y", "does not fit into INTERVAL DAY TO SECOND"),
         (WORK, "<c13>1.5E2", "<c13>heavy", "is not a number"),
+        (WORK, "<c13>1.5E2", "<c13>1E309", "is out of the range of DOUBLE PRECISION"),
         (WORK, "<c14>00FF", "<c14>00FF00FF00", "5 bytes in VARBINARY(4)"),
         (WORK, "09.123Z", "09.1234Z", "has more digits than TIMESTAMP(3)"),
     ],
@@ -81,6 +82,72 @@ def test_a_value_or_key_that_sql_forbids_is_an_error(
     result = check(tmp_path, changed(VALID, name, old, new))
     assert "T_6.0-1" in errors(result)
     assert words in messages(result)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "fine"),
+    [
+        ("INTERVAL DAY(2) TO SECOND(3)", "P99DT23H59M59.999S", True),
+        ("INTERVAL DAY(2) TO SECOND(3)", "P100D", False),
+        ("INTERVAL DAY(2) TO SECOND(3)", "PT1.1234S", False),
+        ("INTERVAL DAY", "P400D", True),
+        ("INTERVAL DAY", "P3DT4H", False),
+        ("INTERVAL YEAR", "P3Y0M", True),
+        ("INTERVAL YEAR", "P3Y2M", False),
+        ("INTERVAL YEAR(2) TO MONTH", "P100Y", False),
+        ("INTERVAL SECOND(2,1)", "PT12.5S", True),
+        ("INTERVAL SECOND(2,1)", "PT12.55S", False),
+        ("INTERVAL HOUR TO MINUTE", "PT5H3M0.5S", False),
+    ],
+)
+def test_an_interval_has_no_more_than_its_fields(
+    type_: str, value: str, fine: bool, tmp_path: Path
+) -> None:
+    files = changed(VALID, META_XML, "INTERVAL DAY TO SECOND", type_)
+    files = changed(files, WORK, "P3DT4H5M6.7S", value)
+    assert errors(check(tmp_path, files)) == (set() if fine else {"T_6.0-1"})
+
+
+def test_an_attribute_that_may_not_be_null_is_in_every_value(tmp_path: Path) -> None:
+    stated = "<name>ROOM</name><type>INTEGER</type>"
+    files = changed(VALID, META_XML, stated, f"{stated}<nullable>false</nullable>")
+    assert check(tmp_path, files).valid
+    (tmp_path / "museum.siard").unlink()
+    result = check(tmp_path, changed(files, WORK, "<u1>7</u1>", ""))
+    assert errors(result) == {"T_6.0-1"}
+    assert "row 1: NULL where it is not allowed: <u1>" in messages(result)
+
+
+def test_two_tables_of_one_name_are_told_and_both_read(tmp_path: Path) -> None:
+    result = check(tmp_path, changed(VALID, META_XML, "<name>WORK</name>", "<name>ARTIST</name>"))
+    assert errors(result) == {"M_5.2-1"}
+    assert (result.tables, result.rows) == (2, 6)
+
+
+def test_two_tables_of_one_folder_are_told(tmp_path: Path) -> None:
+    files = changed(VALID, META_XML, "<folder>table1</folder>", "<folder>table0</folder>")
+    assert "P_4.3-1" in errors(check(tmp_path, files))
+
+
+def test_supertypes_that_go_round_in_a_circle_are_told(tmp_path: Path) -> None:
+    files = changed(VALID, META_XML, "<underType>PLACE", "<underType>HALL")
+    assert errors(check(tmp_path, files)) == {"M_5.3-1"}
+
+
+def test_a_type_that_nobody_knows_is_told_as_such_alone(tmp_path: Path) -> None:
+    result = check(tmp_path, changed(VALID, META_XML, "<type>BOOLEAN", "<type>YESNO"))
+    assert errors(result) == {"G_3.1-1", "M_5.0-1"}
+    assert "'YESNO' has not the form" in messages(result)
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_bytes_that_belong_to_nothing_are_a_warning(place: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "museum.siard")
+    data = path.read_bytes()
+    path.write_bytes(b"\0" * 9 + data if place == "before" else data + b"\0" * 9)
+    assert f"9 bytes that belong to nothing stand {place} the archive" in messages(
+        validate(path, jobs=1).finish()
+    )
 
 
 def test_unique_keys_ignore_rows_with_null_and_compare_values_not_spellings(tmp_path: Path) -> None:
@@ -142,6 +209,13 @@ def test_a_weakened_schema_is_found_even_if_nothing_uses_it(tmp_path: Path) -> N
     result = check(tmp_path, weaker)
     assert errors(result) == {"M_5.0-1"}
     assert "it was weakened: it accepts metadata without siardArchive/dataOwner" in messages(result)
+
+
+def test_a_schema_without_the_version_is_weakened(tmp_path: Path) -> None:
+    files = changed(VALID, "header/metadata.xsd", 'use="required"', 'use="optional"')
+    result = check(tmp_path, files)
+    assert errors(result) == {"M_5.0-1"}
+    assert "it accepts metadata without siardArchive/@version" in messages(result)
 
 
 def test_a_schema_that_only_accepts_more_is_a_warning(tmp_path: Path) -> None:

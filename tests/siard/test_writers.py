@@ -319,6 +319,14 @@ WRITTEN: dict[str, Written] = {
         {f"museum/{name}": data for name, data in without_digest(VALID).items()},
         errors=frozenset({"P_4.2-1"}),
     ),
+    "backslashes in the names, as in files packed on Windows": Written(
+        {
+            name.replace("/", "\\"): data
+            for name, data in without_digest(VALID).items() if not name.endswith("/")
+        },
+        errors=frozenset({"P_4.2-1", "P_4.2-4", "P_4.2-6"}),
+    ),
+    "bytes after the archive": Written(VALID, bytes=lambda data: data + b"\0" * 7),
     "digest types in small letters, as in Appendix E": Written(
         changed(VALID, WORK, 'digestType="SHA-256"', 'digestType="sha-256"'),
         errors=frozenset({"T_6.0-2"}),

@@ -55,7 +55,7 @@ class Directory:
 
     def __init__(self, volumes: Volumes, *, twins: bool = False) -> None:
         self._volumes = volumes
-        start, size, self._count, self._shift = _locate(volumes)
+        start, size, self._count, self._shift, self.after = _locate(volumes)
         self._start, self._end = start, start + size
         numbers = array("Q")
         for at, name in self._names():
@@ -81,6 +81,11 @@ class Directory:
     def start(self) -> int:
         """Where the directory begins."""
         return self._start
+
+    @property
+    def before(self) -> int:
+        """How many bytes stand before the archive, and so not in its offsets."""
+        return self._shift
 
     @property
     def is_shifted(self) -> bool:
@@ -212,15 +217,16 @@ def _sorted(numbers: array[int]) -> array[int]:
     return array("Q", unsorted.sort().buffers()[1].to_pybytes())
 
 
-def _locate(volumes: Volumes) -> tuple[int, int, int, int]:
-    """Return where the directory begins, its size, its entries, and how far offsets are shifted."""
+def _locate(volumes: Volumes) -> tuple[int, int, int, int, int]:
+    """Return where the directory begins, its size, its entries, and the bytes before and after."""
     tail_at = max(0, volumes.size - 66_000)
     tail = volumes.read(tail_at, 66_000)
     found = tail.rfind(_END)
     if found < 0 or len(tail) < found + 22:
         raise NotZip
-    count, size, offset = struct.unpack_from("<HLL", tail, found + 10)
+    count, size, offset, comment = struct.unpack_from("<HLLH", tail, found + 10)
     end = tail_at + found
+    after = volumes.size - (end + 22 + comment)
     if found >= 20 and tail[found - 20 : found - 16] == _LOCATOR:
         (at,) = struct.unpack_from("<Q", tail, found - 12)
         record = volumes.read(at, 56)
@@ -234,7 +240,7 @@ def _locate(volumes: Volumes) -> tuple[int, int, int, int]:
     start = end - size
     if start < 0 or size >= 1 << _OFFSET_BITS or offset > start:
         raise NotZip
-    return start, size, count, start - offset
+    return start, size, count, start - offset, after
 
 
 def _bits(name: str) -> int:

@@ -21,7 +21,7 @@ from muniment.siard.rules.archive import Archive, Marks, TableFiles
 from muniment.siard.rules.container import Damaged, check_rest, sound_chunks
 from muniment.siard.rules.folders import surplus
 from muniment.siard.rules.general import check_declaration
-from muniment.siard.rules.keys import KeyColumns, KeyStore, key_columns
+from muniment.siard.rules.keys import KeyColumns, KeyStore, key_columns, referenced_columns
 from muniment.siard.rules.lobs import LobChecks
 from muniment.siard.rules.rows import RowChecker, RunReport
 from muniment.siard.rules.runs import Head, Malformed, row_runs
@@ -126,8 +126,8 @@ class Scan:
         with ExitStack() as stack:
             store = KeyStore(self._folder)
             stack.callback(store.close)
-            for each in archive.tables:
-                store.begin(each.schema, each.table, source.key_columns(each.schema, each.table))
+            for place, each in enumerate(archive.tables):
+                store.begin(place, source.key_columns(each.schema, each.table))
             with start_workers(cast(Source, source), self._jobs_for(), lambda: True) as workers:
                 waiting: deque[int | None] = deque()
                 for piece in workers.run(self._tasks(waiting)):
@@ -137,6 +137,7 @@ class Scan:
                     self._take(number, cast(RunReport, piece), store)
                     yield
             # The workers have ended, and leave their memory to the keys.
+            store.judge()
             for number, each in enumerate(archive.tables):
                 self._check_count(number, each)
             yield
@@ -182,10 +183,10 @@ class Scan:
             if isinstance(run, Head):
                 check_declaration(self._archive, each.xml, run.start)
                 tag = run.tag
-                yield _Part(b"", tag, run.name)
+                yield _Part(number, b"", tag, run.name)
                 continue
             size += len(run.xml)
-            yield _Part(run.xml, tag)
+            yield _Part(number, run.xml, tag)
             if size > _BOMB_SIZE and self._counts[number] > each.table.rows:
                 packed = self._archive.zip.packed(each.xml)
                 if size > _BOMB_RATIO * max(packed, 1):
@@ -208,7 +209,7 @@ class Scan:
                 self._report(
                     case, f"{each.name}{column}", case.first[-1][1], kind + each.name, rest
                 )
-        store.add(each.schema, each.table, piece.keys, before)
+        store.add(number, piece.keys, before)
         self._mark(number, piece, before)
         store.outer.add(number, piece.outer, before)
         store.links.add(number, piece.links, before)
@@ -267,15 +268,16 @@ class Scan:
 
     def _check_keys(self, store: KeyStore) -> Iterator[None]:
         report = self._archive.report
-        for each in self._archive.tables:
-            schema, table = each.schema, each.table
+        for number, each in enumerate(self._archive.tables):
+            table = each.table
             keys = [(table.primary_key, "primary key")] if table.primary_key else []
             keys += [(key, "candidate key") for key in table.candidate_keys]
-            cases = [store.unique(schema, table, key, kind) for key, kind in keys if key]
+            cases = [store.unique(number, each, key, kind) for key, kind in keys if key]
             for foreign in table.foreign_keys:
                 target = self._target(foreign)
                 if target is not None:
-                    cases.append(store.foreign(schema, table, foreign, target))
+                    goal = self._archive.tables[target]
+                    cases.append(store.foreign((number, each), foreign, (target, goal)))
             for found in cases:
                 for case in found:
                     weight = Severity(case.severity) if case.severity else None
@@ -303,13 +305,13 @@ class Scan:
         each = self._archive.tables[number]
         return f"{each.name}.{each.table.columns[column - 1].name}, row {row}"
 
-    def _target(self, key: ForeignKey) -> tuple[Schema, Table] | None:
+    def _target(self, key: ForeignKey) -> int | None:
         """The table that a key refers to, if all of its rows are known."""
         for number, other in enumerate(self._archive.tables):
             named = (other.schema.name, other.table.name)
             if named == (key.referenced_schema, key.referenced_table):
                 known = self._whole[number] and not self._broken[number]
-                return (other.schema, other.table) if known else None
+                return number if known else None
         return None
 
     def _check_outside(self) -> None:
@@ -327,6 +329,7 @@ class Scan:
 class _Part:
     """Rows to be checked, or the head of a file."""
 
+    table: int  # names and folders may be shared, against the rules
     xml: bytes
     tag: bytes
     root: bytes = b""  # the name of the root element, for a head
@@ -340,7 +343,7 @@ class RowSource:
         path: Path,
         archive: ZipReader,
         database: Database,
-        definitions: dict[tuple[str, str], TableSchema],
+        definitions: dict[int, TableSchema],
         roots: tuple[Root, ...] = (),
     ) -> None:
         self._path, self._zip, self._database = path, archive, database
@@ -350,7 +353,8 @@ class RowSource:
             self._resolver = Resolver(archive, database, roots)
         except SiardError as error:  # a mapping.txt that makes no sense
             self._resolver = error
-        self._checkers: dict[tuple[str, str], RowChecker] = {}
+        self._referenced = referenced_columns(database)
+        self._checkers: dict[int, RowChecker] = {}
 
     def __enter__(self) -> RowSource:
         return self
@@ -375,22 +379,22 @@ class RowSource:
 
     def batches(self, schema: Schema, table: Table, part: _Part) -> Iterator[RunReport]:
         """Yield the one report of a part."""
-        key = (schema.folder, table.folder)
-        if key not in self._checkers:
-            self._checkers[key] = self._checker(schema, table)
-        checker = self._checkers[key]
+        checker = self._checkers.get(part.table)
+        if checker is None:
+            definition = self._definitions.get(part.table)
+            checker = self._checkers[part.table] = self._checker(schema, table, definition)
         yield checker.head(part.tag) if part.root else checker(part.xml, part.tag)
 
     def key_columns(self, schema: Schema, table: Table) -> KeyColumns:
         """Return the columns of a table that its keys, and those of others, need."""
-        numbers = key_columns(self._database, schema, table)
+        numbers = key_columns(self._referenced, schema, table)
         return KeyColumns(numbers, self._shapes(schema, table))
 
-    def _checker(self, schema: Schema, table: Table) -> RowChecker:
+    def _checker(self, schema: Schema, table: Table, definition: TableSchema | None) -> RowChecker:
         return RowChecker(
             table,
             self._shapes(schema, table),
-            self._definitions.get((schema.folder, table.folder)),
+            definition,
             LobChecks(self._resolver, schema, table),
             self.key_columns(schema, table),
         )
@@ -410,7 +414,7 @@ class _Opener:
     path: Path
     archive: ZipReader
     database: Database
-    definitions: dict[tuple[str, str], TableSchema]
+    definitions: dict[int, TableSchema]
     roots: tuple[Root, ...]
 
     def __call__(self) -> RowSource:
@@ -429,10 +433,10 @@ def _only(reports: Iterable[Any]) -> Any:
     return next(iter(reports))
 
 
-def _definitions(archive: Archive) -> dict[tuple[str, str], TableSchema]:
+def _definitions(archive: Archive) -> dict[int, TableSchema]:
     return {
-        (each.schema.folder, each.table.folder): each.definition
-        for each in archive.tables
+        number: each.definition
+        for number, each in enumerate(archive.tables)
         if each.definition is not None
     }
 

@@ -24,7 +24,7 @@ from muniment.siard.parse import (
     without_head,
     without_table_head,
 )
-from muniment.siard.rooted import RootedZip, find_root
+from muniment.siard.rooted import seen_rightly
 from muniment.siard.zip import ZipReader
 from muniment.sql.batch import CELL, Batch, rows_of
 from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
@@ -297,8 +297,9 @@ class SiardSource:
     def _metadata_name(self) -> str:
         if "header/metadata.xml" in self._zip:
             return "header/metadata.xml"
-        if root := find_root(self._zip.names()):
-            self._zip = RootedZip(self._zip, root)
-            self.notes = [f"{self.path} is packed wrongly: everything lies in the folder {root}"]
+        self._zip, root = seen_rightly(self._zip)
+        if "header/metadata.xml" in self._zip:
+            how = f"everything lies in the folder {root}" if root else "its names have backslashes"
+            self.notes = [f"{self.path} is packed wrongly: {how}"]
             return "header/metadata.xml"
         raise SiardError(f"{self.path} is not a SIARD file: it has no header/metadata.xml")

@@ -15,7 +15,7 @@ from muniment.files import Inside
 from muniment.findings import Finding, Limiter, Severity
 from muniment.siard.lobs.folders import Root
 from muniment.siard.metadata import parse_metadata
-from muniment.siard.rooted import RootedZip, find_root
+from muniment.siard.rooted import seen_rightly
 from muniment.siard.rules import RULES
 from muniment.siard.rules.archive import Archive, Report, TableFiles, safe_parser
 from muniment.siard.rules.container import check_directory, check_name
@@ -178,8 +178,7 @@ class Validation:
         except (MunimentError, ValueError, OSError) as error:
             report("G_4.1-1", self.path.name, _reason(error, self.path))
             return None
-        root = find_root(reader.names())
-        inner = RootedZip(reader, root) if root else reader
+        inner, root = seen_rightly(reader)
         return Archive(self.path, CURRENT, report, inner, reader, root)
 
     def _metadata(self, archive: Archive) -> bytes | None:

@@ -6,7 +6,7 @@ Names are the standard's own, in Python's spelling. Order is the order of the ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from muniment.errors import NotFound
 from muniment.sql.types import NamedType, PredefinedType, Type
@@ -15,6 +15,7 @@ __all__ = [
     "Array", "Attribute", "CheckConstraint", "Column", "Database", "Field", "ForeignKey", "Leaf",
     "MessageDigest", "Parameter", "Privilege", "Reference", "Role", "Routine", "Schema", "Shape",
     "Struct", "Table", "Trigger", "UniqueKey", "User", "UserType", "View", "shape_of",
+    "supertypes",
 ]  # fmt: skip
 
 
@@ -290,6 +291,7 @@ class Struct:
 
     parts: tuple[Shape, ...]
     names: tuple[str, ...] = ()
+    required: tuple[bool, ...] = field(default=(), compare=False)  # parts that are never NULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,18 +338,28 @@ def _named(
     return Struct(
         tuple(_shape(database, home, each, depth + 1, budget) for each in attributes),
         tuple(attribute.name for attribute in attributes),
+        tuple(attribute.nullable is False for attribute in attributes),
     )
 
 
 def _attributes(database: Database, home: str, user_type: UserType) -> tuple[Attribute, ...]:
     """The attributes of a type, those of its supertypes first."""
-    inherited: tuple[Attribute, ...] = ()
-    if user_type.under_type:
-        parent_home = user_type.under_schema or home
-        parent = _look_up(database, parent_home, NamedType(parent_home, user_type.under_type))
-        if parent is not user_type:
-            inherited = _attributes(database, parent_home, parent)
-    return inherited + user_type.attributes
+    found = user_type.attributes
+    for parent in supertypes(database, home, user_type):
+        found = parent.attributes + found
+    return found
+
+
+def supertypes(database: Database, home: str, user_type: UserType) -> Iterator[UserType]:
+    """Yield what a type of a schema stands under, the nearest first; a loop ends it."""
+    seen = {(home, user_type.name)}
+    while user_type.under_type:
+        home = user_type.under_schema or home
+        user_type = _look_up(database, home, NamedType(home, user_type.under_type))
+        if (home, user_type.name) in seen:
+            return
+        seen.add((home, user_type.name))
+        yield user_type
 
 
 def _look_up(database: Database, home: str, named: NamedType) -> UserType:

@@ -99,6 +99,7 @@ class Archive:
     metadata: Any = None  # the root element of metadata.xml
     database: Database | None = None
     tables: list[TableFiles] = field(default_factory=list)
+    unknown_types: set[str] = field(default_factory=set)  # places whose type is none of SQL's
     damaged: set[str] = field(default_factory=set)  # entries that were told already
 
     def has(self, name: str) -> bool:

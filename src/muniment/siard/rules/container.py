@@ -84,6 +84,14 @@ def check_directory(report: Report, archive: ZipReader) -> bool:
             f"{count} entries have this name; nobody can say which one counts",
             kind="twins",
         )  # fmt: skip
+    for count, place in ((directory.before, "before"), (directory.after, "after")):
+        if count:
+            report(
+                "G_4.1-1", archive.path.name,
+                f"{abs(count)} bytes that belong to nothing stand {place} the archive"
+                if count > 0 else f"{-count} bytes are missing at its end",
+                Severity.WARNING, kind=place,
+            )  # fmt: skip
     order = _Order()
     for entry, record in directory.records():
         order.add(entry)

@@ -180,6 +180,7 @@ def _check_sql_type(archive: Archive, element: Any, text: str) -> None:
         if not old:
             parse_type(" ".join(unescape(text).split()))
     except (FormatError, ValueError):
+        archive.unknown_types.add(place(element))
         where = f"metadata.xml, line {element.sourceline}: {place(element)}"
         archive.report("G_3.1-1", where, f"{text!r} is not a type of SQL:2008", kind="type")
 

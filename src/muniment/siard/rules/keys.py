@@ -1,13 +1,14 @@
 """Primary, candidate and foreign keys, in bounded memory however large the tables are.
 
-Workers take the key columns out of the rows; DuckDB keeps them in a temporary file, groups and
-joins them, and spills to disk where memory does not suffice. Values are brought to one spelling
-first, so that 1 and 1.0, or a text with and without escapes, are the same key.
+Workers take the key columns out of the rows, and a file keeps them. When all rows are read, DuckDB
+takes them over, groups and joins them, and spills to disk where memory does not suffice. Values are
+brought to one spelling first, so that 1 and 1.0, or a text with and without escapes, are one key.
 """
 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +19,19 @@ import pyarrow as pa
 from muniment.kernels import picking_kernel, worth_while
 from muniment.normal import FORMS
 from muniment.siard.cells import unescape_cells
+from muniment.siard.rules.archive import TableFiles
 from muniment.siard.rules.sharing import SharedStore
 from muniment.sql.batch import CELL
 from muniment.sql.model import Database, ForeignKey, Leaf, Schema, Shape, Table, UniqueKey
 from muniment.sql.types import Kind
 
-__all__ = ["KeyColumns", "KeyStore", "key_columns"]
+__all__ = ["KeyColumns", "KeyStore", "key_columns", "referenced_columns"]
 
 _MEMORY = "100MB"
 _FIRST = 5
 _AT_ONCE = 200_000  # rows that DuckDB is given together
 _MOST_PICKED = 255
+_RUN = struct.Struct("<16sQQ")  # the name of a table, the rows before, and the size of what follows
 _FORM = {
     Kind.DECIMAL: "number",
     Kind.FLOAT: "float",
@@ -38,17 +41,26 @@ _FORM = {
 }
 
 
-def key_columns(database: Database, schema: Schema, table: Table) -> list[int]:
+References = dict[tuple[str, str], set[str]]
+
+
+def referenced_columns(database: Database) -> References:
+    """Return for each table the columns that foreign keys of any table refer to."""
+    found: References = {}
+    for _, table in database.tables():
+        for key in table.foreign_keys:
+            goal = found.setdefault((key.referenced_schema, key.referenced_table), set())
+            goal.update(reference.referenced for reference in key.references)
+    return found
+
+
+def key_columns(referenced: References, schema: Schema, table: Table) -> list[int]:
     """Return the columns of a table that any key needs, counted from 1."""
-    names: set[str] = set()
+    names = set(referenced.get((schema.name, table.name), ()))
     for key in (table.primary_key, *table.candidate_keys):
         names.update(key.columns if key else ())
     for foreign in table.foreign_keys:
         names.update(reference.column for reference in foreign.references)
-    for _, other in database.tables():
-        for foreign in other.foreign_keys:
-            if (foreign.referenced_schema, foreign.referenced_table) == (schema.name, table.name):
-                names.update(reference.referenced for reference in foreign.references)
     return [n for n, column in enumerate(table.columns, 1) if column.name in names]
 
 
@@ -244,56 +256,80 @@ class KeyStore:
     """Keeps the key columns of all tables, and judges the keys."""
 
     def __init__(self, folder: Path) -> None:
+        """What is added goes to a file first: DuckDB needs the memory that the workers have."""
+        self._folder = folder
+        self._db: Any = None
+        self._tables: dict[int, tuple[str, dict[str, str]]] = {}
+        self._runs = (folder / "keys.runs").open("w+b")
+        self.outer = SharedStore("outer_files", self._keep)
+        self.links = SharedStore("links", self._keep)
+
+    def close(self) -> None:
+        self._runs.close()
+        if self._db is not None:
+            self._db.close()
+
+    def begin(self, number: int, columns: KeyColumns) -> None:
+        """Make room for the key columns of the table of a number."""
+        if columns.numbers:
+            self._tables[number] = f"t{number}", dict(columns.schema())
+
+    def add(self, number: int, data: bytes, rows_before: int) -> None:
+        """Take the key columns of a run."""
+        if data:
+            self._keep(self._tables[number][0], data, rows_before)
+
+    def _keep(self, name: str, data: bytes, rows_before: int) -> None:
+        self._runs.write(_RUN.pack(name.encode(), rows_before, len(data)))
+        self._runs.write(data)
+
+    def judge(self) -> None:
+        """Give DuckDB all that was kept; from here on it answers."""
         import duckdb
 
-        self._db: Any = duckdb.connect(str(folder / "keys.duckdb"))
+        self._db = self.outer.db = self.links.db = duckdb.connect(str(self._folder / "keys.duckdb"))
         for setting, value in (
-            ("memory_limit", _MEMORY), ("threads", "2"), ("temp_directory", str(folder)),
+            ("memory_limit", _MEMORY), ("threads", "2"), ("temp_directory", str(self._folder)),
             ("preserve_insertion_order", "false"), ("checkpoint_threshold", "4MB"),
         ):  # fmt: skip
             self._db.execute(f"SET {setting} = '{value}'")
-        self._tables: dict[tuple[str, str], tuple[str, dict[str, str]]] = {}
-        self._held: dict[str, list[pa.Table]] = {}
-        self._rows = 0
-        self.outer = SharedStore(self._db, "outer_files")
-        self.links = SharedStore(self._db, "links")
+        for name, typed in self._tables.values():
+            listed = ", ".join(f"{column} {type_}" for column, type_ in typed.items())
+            self._db.execute(f"CREATE TABLE {name} ({listed}, n BIGINT)")
+        for store in (self.outer, self.links):
+            store.create()
+        held: dict[str, list[pa.Table]] = {}
+        rows = 0
+        for name, run in self._kept():
+            held.setdefault(name, []).append(run)
+            rows += run.num_rows
+            if rows >= _AT_ONCE:
+                self._insert(held)
+                rows = 0
+        self._insert(held)
 
-    def close(self) -> None:
-        self._db.close()
+    def _kept(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield each run with the name of its table; its rows get their numbers."""
+        self._runs.seek(0)
+        while head := self._runs.read(_RUN.size):
+            name, before, size = _RUN.unpack(head)
+            run = pa.ipc.open_stream(self._runs.read(size)).read_all()
+            numbers = pa.array(range(before + 1, before + run.num_rows + 1), pa.int64())
+            if "n" not in run.column_names:
+                run = run.append_column("n", numbers)
+            yield name.rstrip(b"\0").decode(), run
 
-    def begin(self, schema: Schema, table: Table, columns: KeyColumns) -> None:
-        """Make room for a table's key columns."""
-        if not columns.numbers:
-            return
-        name = f"t{len(self._tables)}"
-        typed = dict(columns.schema())
-        listed = ", ".join(f"{column} {type_}" for column, type_ in typed.items())
-        self._db.execute(f"CREATE TABLE {name} ({listed}, n BIGINT)")
-        self._tables[schema.name, table.name] = name, typed
-
-    def add(self, schema: Schema, table: Table, data: bytes, rows_before: int) -> None:
-        """Take the key columns of a run."""
-        if not data:
-            return
-        name, _ = self._tables[schema.name, table.name]
-        run = pa.ipc.open_stream(data).read_all()
-        numbers = pa.array(range(rows_before + 1, rows_before + run.num_rows + 1), pa.int64())
-        self._held.setdefault(name, []).append(run.append_column("n", numbers))
-        self._rows += run.num_rows
-        if self._rows >= _AT_ONCE:
-            self._insert()
-
-    def _insert(self) -> None:
+    def _insert(self, held: dict[str, list[pa.Table]]) -> None:
         """Give DuckDB what has come together: each time it syncs the disk."""
-        for name, runs in self._held.items():
+        for name, runs in held.items():
             self._db.register("run", pa.concat_tables(runs))
             self._db.execute(f"INSERT INTO {name} SELECT * FROM run")
             self._db.unregister("run")
-        self._held, self._rows = {}, 0
+        held.clear()
 
-    def unique(self, schema: Schema, table: Table, key: UniqueKey, kind: str) -> Iterator[KeyCase]:
+    def unique(self, number: int, each: TableFiles, key: UniqueKey, kind: str) -> Iterator[KeyCase]:
         """Yield the values that a key has more than once."""
-        found = self._columns(schema, table, key.columns)
+        found = self._columns(number, each, key.columns)
         if found is None:
             return
         name, columns = found
@@ -303,7 +339,7 @@ class KeyStore:
             f"SELECT {listed}, count(*) AS times, min(n) AS first, max(n) AS last FROM {name} "
             f"WHERE {filled} GROUP BY {listed} HAVING count(*) > 1"
         )
-        where = f"{schema.name}.{table.name}.{key.name}"
+        where = f"{each.name}.{key.name}"
         yield from self._cases(
             grouped, len(columns), where,
             lambda values, times, first, last: (
@@ -330,15 +366,15 @@ class KeyStore:
                 yield KeyCase("T_6.0-1", where, message, total - len(rows), severity)
 
     def foreign(
-        self, schema: Schema, table: Table, key: ForeignKey, target: tuple[Schema, Table]
+        self, child: tuple[int, TableFiles], key: ForeignKey, parent: tuple[int, TableFiles]
     ) -> Iterator[KeyCase]:
         """Yield the rows that refer to nothing."""
-        ours = self._columns(schema, table, [r.column for r in key.references])
-        theirs = self._columns(*target, [r.referenced for r in key.references])
+        ours = self._columns(*child, [r.column for r in key.references])
+        theirs = self._columns(*parent, [r.referenced for r in key.references])
         if ours is None or theirs is None:
             return
         pairs = list(zip(self._texts(ours), self._texts(theirs), strict=True))
-        where = f"{schema.name}.{table.name}.{key.name}"
+        where = f"{child[1].name}.{key.name}"
         full = " AND ".join(f"c.{column} IS NOT NULL" for column in ours[1])
         listed = ", ".join(f"c.{column}" for column in ours[1])
         goal = f"{key.referenced_schema}.{key.referenced_table}"
@@ -388,14 +424,12 @@ class KeyStore:
         types = next(typed for name, typed in self._tables.values() if name == found[0])
         return [(column, types[column]) for column in found[1]]
 
-    def _columns(self, schema: Schema, table: Table, names: Any) -> tuple[str, list[str]] | None:
+    def _columns(self, number: int, each: TableFiles, names: Any) -> tuple[str, list[str]] | None:
         """The stored columns of a key; None if one of them is not there or is no key column."""
-        if self._held:
-            self._insert()
-        stored = self._tables.get((schema.name, table.name))
+        stored = self._tables.get(number)
         if stored is None:
             return None
-        numbers = {column.name: n for n, column in enumerate(table.columns, 1)}
+        numbers = {column.name: n for n, column in enumerate(each.table.columns, 1)}
         columns = [f"c{numbers[name]}" for name in names if name in numbers]
         if len(columns) != len(names) or not set(columns) <= stored[1].keys():
             return None

@@ -38,6 +38,7 @@ RULES = (
 _XS = "http://www.w3.org/2001/XMLSchema"
 _SCHEMA_LIMIT = 1 << 22
 _MOST_ERRORS = 1000
+_LONG_PATTERN = re.compile(r"is not accepted by the pattern '.{40,}", re.S)  # told to nobody's use
 
 
 def check_metadata_xml(archive: Archive) -> None:
@@ -69,6 +70,7 @@ def _errors(schema: Any, root: Any) -> Iterator[tuple[str, str]]:
         found = tree.xpath(error.path) if error.path else []
         element = found[0] if found else root
         message = re.sub(r"\{[^}]*\}", "", error.message).rstrip(". ")
+        message = _LONG_PATTERN.sub("has not the form that is asked for", message)
         yield f"metadata.xml, line {error.line}: {place(element)}", message
 
 
@@ -156,6 +158,11 @@ def _some(labels: list[str]) -> str:
 def _probes(version: str) -> Iterator[tuple[str, bool, Any]]:
     """Yield documents that are wrong in one point each: what, whether something is missing."""
     whole = whole_document(version)
+    for label, value in (("@version", None), ("another version", "0.0")):
+        probe = deepcopy(whole)
+        del probe.attrib["version"]
+        probe.attrib.update({} if value is None else {"version": value})
+        yield f"siardArchive/{label}" if value is None else label, value is None, probe
     for number, element in enumerate(whole.iter()):
         name = etree.QName(element).localname
         if element.getparent() is not None and name in level_of(element.getparent()).mandatory:

@@ -25,8 +25,10 @@ from muniment.sql.model import (
     Schema,
     Table,
     UniqueKey,
+    UserType,
     View,
     shape_of,
+    supertypes,
 )  # fmt: skip
 from muniment.sql.types import Kind, NamedType, PredefinedType
 
@@ -120,10 +122,21 @@ def _types(database: Database, schema: Schema) -> Iterator[_Found]:
             parent = NamedType(user_type.under_schema or schema.name, user_type.under_type)
             if not _exists(database, schema, parent):
                 yield "M_5.3-1", where, f"its supertype {parent} is not there", _ERROR
+            elif _has_no_top(database, schema.name, user_type):
+                yield "M_5.3-1", where, "its supertypes lead back to themselves", _ERROR
         yield from _twins("M_5.4-1", where, "attribute", (a.name for a in user_type.attributes))
         for attribute in user_type.attributes:
             place = f"{where}.{attribute.name}"
             yield from _typed(database, schema, attribute, place, "M_5.4-1")
+
+
+def _has_no_top(database: Database, home: str, user_type: UserType) -> bool:
+    """Whether what a type stands under goes round in a circle."""
+    try:
+        chain = [user_type, *supertypes(database, home, user_type)]
+    except NotFound:
+        return False  # told where that type is
+    return chain[-1].under_type is not None
 
 
 def _table(database: Database, schema: Schema, table: Table) -> Iterator[_Found]:

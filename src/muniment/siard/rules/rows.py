@@ -20,7 +20,7 @@ from muniment.siard.rules.lobs import LobChecks
 from muniment.siard.rules.sharing import Cells
 from muniment.siard.rules.tablexsd import NotASchema, TableSchema
 from muniment.siard.rules.values import fault, proof
-from muniment.sql.model import Array, Leaf, Shape, Table
+from muniment.sql.model import Array, Leaf, Shape, Struct, Table
 
 __all__ = ["Case", "RowChecker", "RunReport"]
 
@@ -306,6 +306,7 @@ class RowChecker:
         if (cell.text or "").strip():
             message = "text where a complex value has parts"
             report.add("T_6.4-4", column, number, message, kind="text")
+        there = set()
         for part in cell:
             local = _local(part)
             place = int(local[1:]) if local[1:].isdecimal() and len(local) < 8 else 0
@@ -315,8 +316,13 @@ class RowChecker:
                 ) else ("T_6.4-4", f"<{local}> is no part of it")  # fmt: skip
                 report.add(rule, column, number, f"{what}: <{local}>", kind=what)
                 continue
+            there.add(place)
             inner = shape.element if isinstance(shape, Array) else shape.parts[place - 1]
             self._cell(part, inner, (*path, place), number, report)
+        for place, required in enumerate(shape.required if isinstance(shape, Struct) else (), 1):
+            if required and place not in there:
+                message = f"NULL where it is not allowed: <u{place}>"
+                report.add("T_6.0-1", column, number, message, kind=f"null {place}")
 
     def _leaf(self, cell: Any, shape: Leaf, column: str, number: int, report: RunReport) -> None:
         if len(cell):

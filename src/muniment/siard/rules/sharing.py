@@ -7,7 +7,7 @@ millions, so DuckDB keeps a number for each, and finds those that are there twic
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,31 +48,34 @@ class Shared:
 class SharedStore:
     """Keeps what cells refer to, in the database of the keys."""
 
-    def __init__(self, database: Any, name: str) -> None:
-        self._db, self._name = database, name
-        database.execute(f"CREATE TABLE {name} (goal UBIGINT, t INTEGER, c INTEGER, n BIGINT)")
+    def __init__(self, name: str, keep: Callable[[str, bytes, int], None]) -> None:
+        self._name, self._keep = name, keep
+        self.db: Any = None
+
+    def create(self) -> None:
+        """Make the table for what was kept."""
+        self.db.execute(f"CREATE TABLE {self._name} (goal UBIGINT, t INTEGER, c INTEGER, n BIGINT)")
 
     def add(self, table: int, cells: Cells, rows_before: int) -> None:
         """Take the cells of a run."""
         if not cells.goals:
             return
-        run = pa.table(
-            {
-                "goal": pa.array(cells.goals, pa.uint64()),
-                "c": pa.array(cells.columns, pa.int32()),
-                "n": pa.array(cells.rows, pa.int64()),
-            }
-        )
-        self._db.register("run", run)
-        self._db.execute(
-            f"INSERT INTO {self._name} SELECT goal, {table}, c, n + {rows_before} FROM run"
-        )
-        self._db.unregister("run")
+        columns = {
+            "goal": pa.array(cells.goals, pa.uint64()),
+            "t": pa.array([table] * len(cells.goals), pa.int32()),
+            "c": pa.array(cells.columns, pa.int32()),
+            "n": pa.array([row + rows_before for row in cells.rows], pa.int64()),
+        }
+        run = pa.table(columns)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, run.schema) as writer:
+            writer.write_table(run)
+        self._keep(self._name, sink.getvalue().to_pybytes(), rows_before)
 
     def shared(self) -> tuple[int, Iterator[Shared]]:
         """Return how many things several cells refer to, and the first of them."""
         several = f"SELECT goal FROM {self._name} GROUP BY goal HAVING count(*) > 1"
-        total = self._db.execute(f"SELECT count(*) FROM ({several})").fetchone()[0]
+        total = self.db.execute(f"SELECT count(*) FROM ({several})").fetchone()[0]
         if not total:
             return 0, iter(())
         cells = (
@@ -80,7 +83,7 @@ class SharedStore:
             f"(SELECT goal FROM ({several}) ORDER BY goal LIMIT {_FIRST}) ORDER BY goal, t, n, c"
         )
         groups: dict[int, list[tuple[int, int, int]]] = {}
-        for goal, table, column, row in self._db.execute(f"{cells} LIMIT 10000").fetchall():
+        for goal, table, column, row in self.db.execute(f"{cells} LIMIT 10000").fetchall():
             groups.setdefault(goal, []).append((table, column, row))
         found = (Shared(group[0], group[1], len(group)) for group in groups.values())
         return total, found

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
+from dataclasses import dataclass
 from functools import lru_cache
+from math import isinf
 
 from muniment.siard.rules.tablexsd import Definition
 from muniment.sql.types import Kind, PredefinedType
@@ -43,11 +45,7 @@ _DAY = (
     rb"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)|" + _LEAP + rb"-02-29)"
 )
 _CLOCK = rb"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-_YEAR_MONTH = rb"-?+P(?=[0-9])(?:[0-9]{1,9}+Y)?+(?:[0-9]{1,9}+M)?+"
-_DAY_TIME = (
-    rb"-?+P(?=[0-9T])(?:[0-9]{1,9}+D)?+"
-    rb"(?:T(?=[0-9])(?:[0-9]{1,9}+H)?+(?:[0-9]{1,9}+M)?+(?:[0-9]{1,9}+(?:\.[0-9]{1,9}+)?+S)?+)?+"
-)
+_FIELDS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
 def proof(type_: PredefinedType, xml: str, definition: Definition | None) -> bytes | None:
@@ -62,7 +60,7 @@ def proof(type_: PredefinedType, xml: str, definition: Definition | None) -> byt
         case Kind.FLOAT:
             return (
                 rb"(?:[+-]?+(?:[0-9]{1,20}+(?:\.[0-9]{0,20}+)?+|\.[0-9]{1,20}+)"
-                rb"(?:[eE][+-]?+[0-9]{1,3}+)?+|-?+INF|NaN)"
+                rb"(?:[eE](?:-[0-9]{1,3}+|\+?+(?:1[0-9]{2}|2[0-7][0-9]|[0-9]{1,2})))?+|-?+INF|NaN)"
             )
         case Kind.BOOLEAN:
             return rb"(?:true|false|[01])"
@@ -73,7 +71,7 @@ def proof(type_: PredefinedType, xml: str, definition: Definition | None) -> byt
             limit = b"" if most is None else b"%d" % most
             return rb"(?:[0-9A-Fa-f]{2}){0," + limit + rb"}+"
         case Kind.INTERVAL:
-            return _YEAR_MONTH if _counts_months(type_) else _DAY_TIME
+            return _interval(type_)
     return _temporal(type_, xml, definition)
 
 
@@ -96,6 +94,52 @@ def _decimal(type_: PredefinedType) -> bytes:
     whole = type_.length - scale
     fraction = rb"(?:\.[0-9]{1,%d}+)?+" % scale if scale else b""
     return rb"-?+" + (rb"[0-9]{1,%d}+" % whole if whole > 0 else rb"0") + fraction
+
+
+@dataclass(frozen=True, slots=True)
+class _Qualifier:
+    """The fields of an INTERVAL, first and last, and the digits that they may have."""
+
+    first: str
+    last: str
+    lead: int | None
+    fraction: int | None
+
+    def digits(self, field: str) -> int | None:
+        """How many digits a field may have; None if nobody said."""
+        if _FIELDS.index(field) > _FIELDS.index(self.last):
+            return 0
+        return self.lead if field == self.first else None
+
+
+@lru_cache
+def _qualifier(type_: PredefinedType) -> _Qualifier:
+    first, _, last = type_.interval.partition(" TO ")
+    name, _, numbers = first.rstrip(")").partition("(")
+    lead, _, fraction = numbers.partition(",")
+    end, _, digits = last.rstrip(")").partition("(")
+    fraction = digits or fraction
+    return _Qualifier(
+        name, end or name, int(lead) if lead else None, int(fraction) if fraction else None
+    )
+
+
+def _interval(type_: PredefinedType) -> bytes:
+    """Match durations of the fields that the type has, in their order."""
+    qualifier = _qualifier(type_)
+    fields = {}
+    for field in _FIELDS:
+        most = qualifier.digits(field)
+        fields[field] = b"[0-9]{1,%d}+" % min(9, most) if most else b"[0-9]{1,9}+"
+        if most == 0:
+            fields[field] = b"0"
+    if _counts_months(type_):
+        return rb"-?+P(?=[0-9])(?:%bY)?+(?:%bM)?+" % (fields["YEAR"], fields["MONTH"])
+    most = 9 if qualifier.fraction is None else min(9, qualifier.fraction)
+    fraction = rb"(?:\.[0-9]{1,%d}+)?+" % most if most else b""
+    return rb"-?+P(?=[0-9T])(?:%bD)?+(?:T(?=[0-9])(?:%bH)?+(?:%bM)?+(?:%b%bS)?+)?+" % (
+        fields["DAY"], fields["HOUR"], fields["MINUTE"], fields["SECOND"], fraction,
+    )  # fmt: skip
 
 
 def _limit(length: int | None) -> int | None:
@@ -172,8 +216,9 @@ _MOMENT = re.compile(
     r"(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
 )
 _DURATION = re.compile(
-    r"-?P(?=[0-9T])(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?"
-    r"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?"
+    r"-?P(?=[0-9T])(?:(?P<YEAR>[0-9]+)Y)?(?:(?P<MONTH>[0-9]+)M)?(?:(?P<DAY>[0-9]+)D)?"
+    r"(?:T(?=[0-9])(?:(?P<HOUR>[0-9]+)H)?(?:(?P<MINUTE>[0-9]+)M)?"
+    r"(?:(?P<SECOND>[0-9]+)(?:\.(?P<fraction>[0-9]+))?S)?)?"
 )
 _CLOCK_TEXT = re.compile(_CLOCK.decode())
 _SHOWN = 40
@@ -236,7 +281,11 @@ def _decimal_fault(type_: PredefinedType, text: str) -> Fault | None:
 
 
 def _float_fault(type_: PredefinedType, text: str) -> Fault | None:
-    return None if _FLOAT.fullmatch(text) else _wrong(f"{_shown(text)} is not a number")
+    if not _FLOAT.fullmatch(text):
+        return _wrong(f"{_shown(text)} is not a number")
+    if "INF" not in text and isinf(float(text)):
+        return _wrong(f"{_shown(text)} is out of the range of {type_}")
+    return None
 
 
 def _boolean_fault(type_: PredefinedType, text: str) -> Fault | None:
@@ -245,21 +294,28 @@ def _boolean_fault(type_: PredefinedType, text: str) -> Fault | None:
 
 
 def _interval_fault(type_: PredefinedType, text: str) -> Fault | None:
-    if not _DURATION.fullmatch(text):
+    match = _DURATION.fullmatch(text)
+    if not match:
         return _wrong(f"{_shown(text)} is not a duration")
-    date, _, clock = text.partition("T")
-    months = "Y" in date or "M" in date
-    if clock or "D" in date:
-        if _counts_months(type_) or (months and re.search("[1-9][0-9]*[YM]", date)):
+    found = {field: (match[field] or "").lstrip("0") for field in _FIELDS}
+    fraction, qualifier = (match["fraction"] or "").rstrip("0"), _qualifier(type_)
+    months = _counts_months(type_)
+    for field, digits in found.items():
+        if digits and (field in ("YEAR", "MONTH")) is not months:
             return _wrong(f"{_shown(text)} does not fit into {type_}")
-    elif months and not _counts_months(type_) and re.search("[1-9]", date):
+        most = qualifier.digits(field)
+        if most is not None and len(digits) > most:
+            return _wrong(f"{_shown(text)} has more than {type_} has room for")
+    if fraction and (months or qualifier.last != "SECOND"):
         return _wrong(f"{_shown(text)} does not fit into {type_}")
+    if qualifier.fraction is not None and len(fraction) > qualifier.fraction:
+        return _wrong(f"{_shown(text)} has more digits than {type_}")
     return None
 
 
 @lru_cache
 def _counts_months(type_: PredefinedType) -> bool:
-    return type_.interval.startswith(("YEAR", "MONTH"))
+    return _qualifier(type_).first in ("YEAR", "MONTH")
 
 
 _TESTS = {
