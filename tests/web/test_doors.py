@@ -273,6 +273,7 @@ def test_context_objects_by_value_and_services(client: Any, folder: Path) -> Non
         ("/openurl", 400),
         ("/openurl?rft_id=urn:x:1", 400),
         ("/openurl?url_ver=Z39.88-2004", 400),
+        ("/openurl?url_ver=Z39.88-2004&rft_id=", 400),
         ("/openurl?url_ver=Z39.88-1990&rft_id=urn:x:1", 400),
         ("/openurl?url_ver=Z39.88-2004&rft_id=urn:x:1&rft_id=urn:x:2", 400),
         ("/openurl?url_ver=Z39.88-2004&rft_id=%ff", 400),

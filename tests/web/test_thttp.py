@@ -185,3 +185,19 @@ def test_many_that_are_refused(
         f"/uri-res/{service}", content=body, headers={"Content-Type": kind}
     )
     assert answer.status_code == status
+
+
+def test_descriptions_for_bibliographies(world: dict[str, Any]) -> None:
+    client, question = world["client"], f"/uri-res/N2C?{world['pdi']}"
+    kind = "application/vnd.citationstyles.csl+json"
+    [entry] = client.get(question, headers={"Accept": kind}).json()
+    assert "<5>" in entry["title"]
+    text = client.get(question, headers={"Accept": "application/x-bibtex"}).text
+    assert text.startswith("@")
+    assert world["pdi"] in text
+
+
+def test_i2n_is_one_name_and_i2ns_are_all(world: dict[str, Any]) -> None:
+    every = lines(world["client"].get(f"/uri-res/I2Ns?{STEM}:1"))
+    assert lines(world["client"].get(f"/uri-res/I2N?{STEM}:1")) == every[:1]
+    assert len(every) > 1

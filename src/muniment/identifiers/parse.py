@@ -31,7 +31,10 @@ from muniment.identifiers.fragments import (
 from muniment.identifiers.pdi import WILDCARD, Citation, Pdi, Version
 from muniment.identifiers.problems import Problem, Problems
 
-__all__ = ["Diagnosis", "Profile", "diagnose", "parse_many", "parse_pdi", "parse_series"]
+__all__ = [
+    "Diagnosis", "Profile", "diagnose", "parse_canonical", "parse_many", "parse_pdi",
+    "parse_series",
+]  # fmt: skip
 
 _LONGEST, _LONGEST_SERIES, _DEEPEST = 2048, 255, 8
 _COMPONENT = re.compile("[A-Za-z0-9-]{1,63}")
@@ -66,7 +69,7 @@ def parse_pdi(
     >>> str(parse_pdi("URN:PDI://OMA.eop.Gov.US/1997/09/01/1.HTML.1"))
     'pdi://oma.eop.gov.us/1997/09/01/1.html.1'
     """
-    if profile is Profile.READ and (known := _parse_canonical(text)) is not None:
+    if profile is Profile.READ and (known := parse_canonical(text)) is not None:
         return known
     return _Reader(text, profile, schemes).read()
 
@@ -127,8 +130,8 @@ def _parse_lines(texts: list[str]) -> list[Pdi] | None:
     ]
 
 
-def _parse_canonical(text: str) -> Pdi | None:
-    """Read one such name, or say with None that it goes the exact way."""
+def parse_canonical(text: str) -> Pdi | None:
+    """Read one such name, whatever schemes there are; None says that it goes the exact way."""
     match = _CANONICAL.fullmatch(text)
     if match is None or len(text) > _LONGEST:
         return None

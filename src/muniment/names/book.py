@@ -21,6 +21,7 @@ from muniment.identifiers import Pdi, Profile, parse_pdi, parse_series
 from muniment.identifiers.countries import COUNTRIES
 from muniment.identifiers.formats import TOKENS
 from muniment.identifiers.fragments import SCHEMES, Scheme
+from muniment.identifiers.parse import parse_canonical
 from muniment.identifiers.registered import registered_scheme
 from muniment.names import assertions, binding, minting, resolution
 from muniment.names.heads import Heads
@@ -139,7 +140,10 @@ class Names:
 
     def read(self, name: Pdi | str, profile: Profile = Profile.READ) -> Pdi:
         """Return a name as a value."""
-        return name if isinstance(name, Pdi) else parse_pdi(name, profile, self.schemes)
+        if isinstance(name, Pdi):
+            return name
+        known = parse_canonical(name) if profile is Profile.READ else None
+        return known or parse_pdi(name, profile, self.schemes)
 
     # The rules: root, series, mandates, intervals, tokens
 

@@ -207,7 +207,7 @@ class Guard:
 
         async def send_guarded(message: Any) -> None:
             if message["type"] == "http.response.start":
-                present = {name.lower() for name, _ in message["headers"]}
+                present = dict(message["headers"])  # names are in lower case, as ASGI has it
                 more = [pair for pair in _ENCODED if pair[0] not in present]
                 message["headers"] = [*message["headers"], *more]
             await send(message)

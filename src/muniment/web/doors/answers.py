@@ -29,6 +29,7 @@ __all__ = [
     "Refusal",
     "best",
     "body_of",
+    "headers_of",
     "page",
     "quality",
     "query_keys",
@@ -116,6 +117,15 @@ def safe_text(text: str) -> str:
     return _UNSAFE.sub(
         lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), text
     )
+
+
+def headers_of(request: Request) -> dict[str, str]:
+    """Return the headers of a request; one that is repeated is a list (RFC 9110, 5.3)."""
+    found: dict[str, str] = {}
+    for name, value in request.scope["headers"]:
+        key, text = name.decode("latin-1"), value.decode("latin-1")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
 
 
 async def body_of(request: Request) -> bytes:

@@ -6,9 +6,11 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from html import escape
 
 from muniment.citations.facts import described
+from muniment.citations.styles import Reference
 from muniment.registry.validation import Verdict
 from muniment.repository import Store
 from muniment.repository.catalogue import Found
@@ -154,10 +156,36 @@ def _html(items: Sequence[Description]) -> bytes:
     return page(items[0].name if items else "", lists)
 
 
+def _cited(item: Description) -> Reference:
+    """Return a description as what bibliographies are made of."""
+    first = dict(reversed(item.pairs))
+    return Reference(
+        title=first.get("title") or item.name,
+        identifier=item.name,
+        seen=datetime.now(UTC).date(),
+        author=first.get("creator", ""),
+        publisher=first.get("publisher", ""),
+        issued=(first.get("date") or item.created)[:10],
+        url=item.url,
+        medium=first.get("format") or "Document",
+    )
+
+
+def _csl(items: Sequence[Description]) -> bytes:
+    found = [each for item in items for each in _cited(item).csl()]
+    return json.dumps(found, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _bibtex(items: Sequence[Description]) -> bytes:
+    return "\n".join(_cited(item).bibtex() + "\n" for item in items).encode()
+
+
 DESCRIPTIONS: dict[str, Callable[[Sequence[Description]], bytes]] = {
     "application/ld+json": _json_ld,
     "text/turtle": _turtle,
     "application/rdf+xml": _rdf_xml,
     "text/html": _html,
     "text/plain": _erc,
+    "application/vnd.citationstyles.csl+json": _csl,
+    "application/x-bibtex": _bibtex,
 }

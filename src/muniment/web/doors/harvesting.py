@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from muniment.repository import Store
-from muniment.web.doors.answers import Refusal, body_of, quality
+from muniment.web.doors.answers import Refusal, body_of, headers_of, quality
 from muniment.web.doors.desk import Desk
 from muniment.web.doors.permission import reader_of
 from muniment.web.oai.answers import answer
@@ -24,9 +24,9 @@ _WORTH = 1000  # bytes from which on compression pays
 
 async def oai(request: Request) -> Response:
     """Answer a request of OAI-PMH; its errors are answers, too."""
-    arguments = _arguments(request.scope["query_string"])
+    arguments, headers = _arguments(request.scope["query_string"]), headers_of(request)
     if request.method == "POST":
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         body = await body_of(request)
         if body and kind != _FORM:
             raise Refusal(415, f"arguments are posted as {_FORM}")
@@ -35,14 +35,14 @@ async def oai(request: Request) -> Response:
     tape = request.path_params.get("tape", "")
 
     staff = reader_of(request).staff
-    packs = quality(request.headers.get("accept-encoding") or "identity", "gzip") > 0
+    packs = quality(headers.get("accept-encoding") or "identity", "gzip") > 0
 
     def made(store: Store) -> Response:
         shelf = Shelf(store, desk.base, desk.emails, tape, staff)
-        data, headers = b"".join(answer(arguments, shelf)), {"Vary": "Accept-Encoding"}
+        data, more = b"".join(answer(arguments, shelf)), {"Vary": "Accept-Encoding"}
         if packs and len(data) > _WORTH:
-            data, headers["Content-Encoding"] = gzip.compress(data, 3), "gzip"
-        return Response(data, headers=headers, media_type="text/xml; charset=utf-8")
+            data, more["Content-Encoding"] = gzip.compress(data, 3), "gzip"
+        return Response(data, headers=more, media_type="text/xml; charset=utf-8")
 
     return await desk.ask(made, quick=("verb", "GetRecord") in arguments)
 

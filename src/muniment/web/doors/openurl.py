@@ -15,7 +15,7 @@ from muniment.repository import Store
 from muniment.repository.access import access_of
 from muniment.repository.catalogue import File
 from muniment.repository.naming import is_pdi
-from muniment.web.doors.answers import Refusal, body_of, uri_list
+from muniment.web.doors.answers import Refusal, body_of, headers_of, uri_list
 from muniment.web.doors.contexts import (
     LARGEST,
     Envelope,
@@ -74,7 +74,7 @@ async def openurl(request: Request) -> Response:
         quick=True,
     )
     method = "GET" if request.method == "POST" else request.method
-    return deliver(octets, method, request.headers)
+    return deliver(octets, method, headers_of(request))
 
 
 async def _referred(request: Request, envelope: Envelope) -> ContextObject:
@@ -96,7 +96,8 @@ async def _referred(request: Request, envelope: Envelope) -> ContextObject:
 
 
 def _context(context: ContextObject) -> _Asked:
-    referents, services = context.referent.ids, context.entity("svc").ids
+    referents = [each for each in context.referent.ids if each]
+    services = context.entity("svc").ids
     service = "datastream"
     if services and set(services) <= _IDENTIFIERS:
         service = "identifiers"

@@ -21,6 +21,7 @@ from muniment.repository.access import access_of
 from muniment.web.doors.answers import (
     Refusal,
     best,
+    headers_of,
     page,
     query_keys,
     safe_text,
@@ -58,6 +59,32 @@ async def pdi(request: Request) -> Response:
     """Answer any method on a name."""
     text = spelled(request.scope["raw_path"])
     desk: Desk = request.app.state.desk
+    method = request.method
+    if method not in ("GET", "HEAD") or (text.count("/") < 4 and series_of(text)):
+        return await _other_method(request, desk, text)
+    if "*" in text:
+        return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
+    headers, reader = headers_of(request), reader_of(request)
+    accept, date = headers.get("accept", ""), headers.get("accept-datetime")
+
+    def found(store: Store) -> Octets | Response:
+        asked = store.names.read(text)
+        if date is not None and (asked.version, asked.fragment, asked.citation) == (
+            None,
+            None,
+            None,
+        ):
+            return _at_date(store, asked, wanted_date(date), accept, reader, desk.base)
+        return opened(store, asked, accept, desk.base, reader)
+
+    answer = await desk.ask(found, quick=not ("#" in text or "@" in text))
+    if isinstance(answer, Octets):
+        return deliver(answer, method, headers)
+    return answer
+
+
+async def _other_method(request: Request, desk: Desk, text: str) -> Response:
+    """Answer what is not reading, and what is no document but a series."""
     allowed = _allowed(text, desk)
     if request.method == "OPTIONS":
         await desk.ask(lambda store: _known_series(store, text))
@@ -66,23 +93,7 @@ async def pdi(request: Request) -> Response:
         return await put(request, text, allowed)
     if request.method == "TRACE" and desk.traces:
         return traced(request)
-    if request.method not in ("GET", "HEAD") or series_of(text):
-        raise Refusal(405, f"{request.method} is not for this name", Allow=allowed)
-    if "*" in text:
-        return await _listed(request, desk, parse_pdi(text, Profile.QUERY))
-    accept, date = (request.headers.get(name, "") for name in ("accept", "accept-datetime"))
-    dated, reader = "accept-datetime" in request.headers, reader_of(request)
-
-    def found(store: Store) -> Octets | Response:
-        asked = store.names.read(text)
-        if dated and (asked.version, asked.fragment, asked.citation) == (None, None, None):
-            return _at_date(store, asked, wanted_date(date), accept, reader, desk.base)
-        return opened(store, asked, accept, desk.base, reader)
-
-    answer = await desk.ask(found, quick=not ("#" in text or "@" in text))
-    if isinstance(answer, Octets):
-        return deliver(answer, request.method, request.headers)
-    return answer
+    raise Refusal(405, f"{request.method} is not for this name", Allow=allowed)
 
 
 def _allowed(text: str, desk: Desk) -> str:

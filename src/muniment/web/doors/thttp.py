@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from html import escape
+from itertools import islice
 from typing import Any
 
 from starlette.requests import Request
@@ -23,6 +24,7 @@ from muniment.repository.naming import is_pdi
 from muniment.web.doors.answers import (
     Refusal,
     best,
+    headers_of,
     page,
     quality,
     safe_text,
@@ -92,7 +94,7 @@ async def uri_res(request: Request) -> Response:
     quick = match[1].lower() in ("l", "r") and not any(mark in uri for mark in ("%23", "#", "@"))
     answer = await desk.ask(answered, quick)
     if isinstance(answer, Octets):
-        return deliver(answer, request.method, request.headers)
+        return deliver(answer, request.method, headers_of(request))
     return answer
 
 
@@ -121,7 +123,8 @@ def _answer(
         case "ls":
             return _list(subject, _locations(subject, store, base), accept)
         case "n" | "ns":
-            return _list(subject, _names(subject, store, base), accept)
+            names = _names(subject, store, base)
+            return _list(subject, islice(names, 1) if service == "n" else names, accept)
         case "r" | "rs" if _is_elsewhere(subject):
             return _sent(_first(subject, store, base), version)
         case "r":

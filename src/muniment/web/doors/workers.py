@@ -20,6 +20,7 @@ from muniment.web.doors.board import Board
 __all__ = ["Served", "run_workers"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_RARELY = (10_000, 50, 50)  # answers leave few cycles behind; looking for them takes time
 _BACKLOG = 2048
 _YOUNG = 2.0  # seconds; a process that ends earlier will not do better the next time
 
@@ -51,6 +52,7 @@ def run_workers(
 ) -> None:
     """Serve with so many processes until SIGTERM or Ctrl-C; one that dies is replaced."""
     board = Board(count)
+    gc.set_threshold(*_RARELY)
     if count == 1:
         Served(configured(board)).run(sockets=[listener])
         return
