@@ -182,18 +182,21 @@ def observe(kind: str, name: str, sample: str, by: str, folder: Path, as_json: b
 @click.argument("name")
 @click.option("--days", type=click.IntRange(1, 3660), default=90, show_default=True)
 @click.option("--extend", "extending", is_flag=True, help="A reservation there is; once only.")
+@click.option("--for", "holder", default="", help="Who may propose it then, if it is not --by.")
 @click.option("--reason", default="")
 @by_option
 @names_option
 @json_option
 def reserve(
-    kind: str, name: str, days: int, extending: bool, reason: str, by: str, folder: Path,
-    as_json: bool,
+    kind: str, name: str, days: int, extending: bool, holder: str, reason: str, by: str,
+    folder: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Keep a name for some days before it is proposed."""
     found = _open(folder)
-    act = found.extend if extending else found.reserve
-    _shown(act(kind, name, by, days, reason), as_json)
+    if extending:
+        _shown(found.extend(kind, name, by, days, reason), as_json)
+    else:
+        _shown(found.reserve(kind, name, by, days, reason, holder), as_json)
 
 
 @registry.command(epilog=examples("muniment registry template > trees.yaml"))

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from unicodedata import normalize
+from urllib.parse import unquote_to_bytes
 
 from muniment.errors import UsageError
 from muniment.identifiers.abnf import Grammar, parse_abnf
@@ -65,6 +67,7 @@ class Registration:
     start: str
     max_octets: int | None
     percent: bool
+    utf8: bool  # whether escapes stand for UTF-8
     assignable: Mapping[str, str | None]
     limits: Mapping[str, Mapping[str, Any]]
     attributes: Mapping[str, Mapping[str, Any]]
@@ -98,6 +101,7 @@ class Registration:
             start=str(syntax.get("start") or ""),
             max_octets=limit if isinstance(limit, int) and 0 < limit <= _MOST_OCTETS else None,
             percent=bool(syntax.get("percent")),
+            utf8=str(syntax.get("percent")).lower() == "utf-8",
             assignable={
                 name: None if rule is None else str(rule)
                 for name, rule in _mapping(syntax.get("assignable"), "assignable").items()
@@ -148,6 +152,8 @@ class Registration:
         if "%" in text and not self.percent:
             message = "percent-escapes are not allowed in this namespace"
             return [Problem("E_PERCENT", message, text.index("%"))]
+        if self.utf8 and _characters(text) is None:
+            return [Problem("E_PERCENT_UTF8", "the escapes are no characters of UTF-8")]
         found = self.program.match(text)
         if isinstance(found, Stop):
             return [_stopped(text, found)]
@@ -171,6 +177,10 @@ class Registration:
         if isinstance(found, Stop):
             return [_stopped(text, found)]
         problems = []
+        characters = _characters(text)
+        if self.utf8 and characters and normalize("NFKD", characters) != characters:
+            message = "only characters in their decomposed form (NFKD) are assigned"
+            problems.append(Problem("N_PERCENT_NFKD", message))
         for rule, syntax in self.assignable.items():
             value = found.groups.get(rule)
             if value is None:
@@ -187,6 +197,14 @@ class Registration:
                 message = f"{rule} must be {wanted} in an assignment of today"
                 problems.append(Problem(f"N_{rule}_ASSIGN", message))
         return problems
+
+
+def _characters(text: str) -> str | None:
+    """Return a name with its escapes as characters, or None if they are none."""
+    try:
+        return unquote_to_bytes(text).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _stopped(text: str, stop: Stop) -> Problem:
