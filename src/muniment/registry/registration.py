@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
 from typing import Any
 from unicodedata import normalize
 from urllib.parse import unquote_to_bytes
@@ -19,7 +20,7 @@ from muniment.identifiers.abnf import Grammar, parse_abnf
 from muniment.identifiers.automata import Match, Program, Stop
 from muniment.identifiers.problems import Problem
 
-__all__ = ["CHAPTERS", "OPTIONAL", "SECTIONS", "TOGETHER", "Registration"]
+__all__ = ["CHAPTERS", "OPTIONAL", "SECTIONS", "TOGETHER", "Registration", "example"]
 
 CHAPTERS: Mapping[str, str] = {
     "1": "Registration",
@@ -52,6 +53,7 @@ TOGETHER = tuple(  # sections that may be combined with each other
 )
 OPTIONAL = frozenset({"1.3", "3.1", "3.2", "6", "7", "8"})
 _COMBINED = re.compile(r"(?i)^combined with (?:section )?([0-9.]+)$")
+_IDENTIFIER = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,31}")
 _HEX = re.compile("%[0-9A-Fa-f]{2}")
 _STEPS = ("case", "hex-case")
 _MOST_OCTETS = 8192
@@ -197,6 +199,23 @@ class Registration:
                 message = f"{rule} must be {wanted} in an assignment of today"
                 problems.append(Problem(f"N_{rule}_ASSIGN", message))
         return problems
+
+
+def example(root: str, snid: str) -> str:
+    """Return the example of GFD.191 as a registration of a subnamespace, for others to change."""
+    for part in (root, snid):
+        if not _IDENTIFIER.fullmatch(part):
+            raise UsageError(f"{part!r} is not 1 to 32 letters, digits and hyphens")
+    text = files("muniment.registry").joinpath("example.yaml").read_text(encoding="utf-8")
+    changes = {
+        "URN:OGF:Example": f"URN:{root.upper()}:{snid.capitalize()}",
+        "urn:ogf:example": f"urn:{root}:{snid}", '"urn:ogf:"': f'"urn:{root}:"',
+        'SNID     = "example"': f'SNID     = "{snid}"', "snid: example\n": f"snid: {snid}\n",
+        "propose example --from example.yaml": f"propose {snid} --from {snid}.yaml",
+    }  # fmt: skip
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return text
 
 
 def _characters(text: str) -> str | None:
