@@ -9,6 +9,7 @@ from muniment.errors import NotFound, UsageError
 from muniment.fragments import extract
 from muniment.identifiers import Pdi, Profile
 from muniment.identifiers.database_parts import parse_place
+from muniment.identifiers.fragments import format_position, functional_fragment
 from muniment.names import Names
 from muniment.names.content import digest_file, keep, open_kept
 from muniment.siard import open_siard
@@ -16,6 +17,10 @@ from muniment.siard import open_siard
 __all__ = ["cite_part", "name_archive", "open_document", "title_of", "words_of"]
 
 _DESCRIPTION = 120  # characters of it in a citation
+_SCHEMES = {
+    "char": "characters", "byte": "octets", "elt": "elements", "name": "elements by name",
+    "rect": "rectangle", "sec": "seconds", "msec": "milliseconds", "crop": "part",
+}  # fmt: skip
 
 
 def open_document(names: Names, pdi: Pdi) -> Path:
@@ -72,7 +77,7 @@ def cite_part(
     if pdi.fragment is not None and opened is not None:
         path = opened(found.binding.pdi)
     title = title_of(names, found.binding.pdi, path)
-    words = [] if title is None else [title]
+    words = ["Document" if title is None else title]
     if pdi.fragment is not None:
         assert path is not None
         extract(path, pdi.media_type, pdi.fragment, strict=True)
@@ -81,15 +86,19 @@ def cite_part(
     today = names.clock().date().isoformat()
     return (
         found.pdi,
-        f"{', '.join(words) or 'Document'}. {found.pdi}. SHA-256 {digest}. Seen {today}.",
+        f"{', '.join(words)}. {found.pdi}. SHA-256 {digest}. Seen {today}.",
     )
 
 
 def words_of(path: Path, pdi: Pdi) -> list[str]:
     """Put the names of schema, table and column beside their numbers."""
     fragment = pdi.fragment
-    if fragment is None or pdi.media_type != "application/x-siard":
-        return [str(fragment)]
+    if fragment is None:
+        return []
+    if pdi.media_type != "application/x-siard":
+        meant = functional_fragment(fragment, pdi.media_type)
+        positions = ",".join(map(format_position, meant.positions))
+        return [f"{_SCHEMES.get(str(meant.scheme), meant.scheme)} {positions}"]
     place = parse_place(fragment.positions[0])
     with open_siard(path) as source:
         schema = source.describe().schemas[place.schema]
