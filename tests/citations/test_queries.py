@@ -157,3 +157,5 @@ def test_an_archive_that_a_store_holds_keeps_its_name(archive: Path, tmp_path: P
             store.names, store.settings.series, "SELECT 1 AS n FROM sale", {"shop": archive}, ""
         )
         assert cited.sources["shop"] == added.pdi
+        with open_siard(archive) as source:
+            assert f"over {source.describe().dbname}" in cited.text  # nobody gave it a title

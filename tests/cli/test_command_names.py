@@ -177,6 +177,25 @@ def test_a_namespace_is_registered_and_used(run: Run, tmp_path: Path) -> None:
     assert run("registry", "propose", "x", "--from", "bad.yaml", "--by", "me").exit_code == 2
 
 
+def test_a_template_is_a_registration_that_passes_below_any_root(run: Run, tmp_path: Path) -> None:
+    assert run("registry", "init", "--root", "city-x").exit_code == 0
+    (tmp_path / "trees.yaml").write_text(run("registry", "template", "trees").stdout)
+    for command in (["propose", "trees", "--from", "trees.yaml"], ["review", "trees"]):
+        by = [] if command[0] == "review" else ["--by", "me"]
+        assert run("registry", *command, *by).exit_code == 0
+    undecided = run("registry", "decide", "trees", "--by", "editor")
+    assert undecided.exit_code == 2 and "--approve or --reject" in undecided.stderr
+    asked = run("registry", "ask", "trees", "--by", "editor", "--reason", "more in 4.1")
+    assert asked.stdout == "namespace trees: proposed\n"
+    assert run("registry", "decide", "trees", "--approve", "--by", "editor").exit_code == 0
+    name = "urn:city-x:trees:cluster:2009:example.net:42"
+    assert json.loads(run("urn", "validate", name, "--json").stdout)["valid"] is True
+    assert run("registry", "template", "no/name").exit_code == 2
+    page = run("registry", "export", "trees", "--format", "html").stdout
+    assert "<h2>History</h2>" in page
+    assert "| namespace | trees |" in run("registry", "export").stdout
+
+
 def test_series_are_added_delegated_and_closed(names: Run) -> None:
     assert names("registry", "series", f"sub.{SERIES}", "--steward", "Others").exit_code == 0
     assert names("pdi", "mint", "--series", f"sub.{SERIES}", "--by", "me").exit_code == 3

@@ -15,7 +15,7 @@ import av
 import pytest
 from PIL import Image
 
-from muniment.errors import FragmentError
+from muniment.errors import FormatError, FragmentError
 from muniment.fragments import Extract, extract
 from muniment.fragments.markup import _html
 from muniment.fragments.wav import FLOAT, INTEGER, Wav, read_wav
@@ -288,3 +288,26 @@ def test_film_that_cannot_be_written_again_is_refused(cut: Cut) -> None:
     with pytest.raises(FragmentError, match="cannot be written; ask for octets") as caught:
         cut(film("matroska", "libx264"), "video/ogg", "msec=0,40")
     assert caught.value.status == 501
+
+
+KINDS = {
+    "text/plain": "0,5", "text/html": "elt=0,0", "text/sgml": "name=a,a", "text/xml": "elt=0,0",
+    "text/plain;charset=utf-16": "0,5", "text/plain;charset=gb18030": "0,5",
+    "text/plain;charset=ibm1047": "0,5", "text/plain;charset=utf-7": "0,5",
+    "image/png": "(0,0),(1,1)", "image/gif": "(0,0),(1,1),9", "audio/wav": "0,1",
+    "audio/flac": "0,1", "video/mp4": "0,1", "application/x-siard": "table=(s0,t0)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("media", KINDS)
+@pytest.mark.parametrize("seed", [b"", b"RIFF\xff\xff\xff\xffWAVE", b"\x89PNG\r\n\x1a\n", b"<?xml"])
+def test_a_megabyte_of_anything_is_cut_or_refused(cut: Cut, media: str, seed: bytes) -> None:
+    data = (seed + random.Random(media).randbytes(1_000_000))[:1_000_000]
+    started = time.process_time()
+    try:
+        cut(data, media, KINDS[media])
+    except FragmentError as error:
+        assert error.status in (404, 501) and len(str(error)) < 1000
+    except FormatError:
+        assert media == "application/x-siard"
+    assert time.process_time() - started < 5

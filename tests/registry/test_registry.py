@@ -292,6 +292,57 @@ def test_reservations_end_and_are_extended_once(empty: Registry, clock: Clock) -
         empty.propose("namespace", "network", "others", changed(snid="network"))
 
 
+def test_a_reserved_name_is_proposed_by_whom_it_is_reserved_for(empty: Registry) -> None:
+    empty.reserve("namespace", "example", "steering group", 30, holder="a group")
+    with pytest.raises(NameRefused, match="reserved for a group until"):
+        empty.propose("namespace", "example", "others", EXAMPLE)
+    assert empty.propose("namespace", "example", "a group", EXAMPLE).state == "proposed"
+
+
+def test_optional_sections_may_be_left_out_and_others_combined(empty: Registry) -> None:
+    left = {
+        n: t for n, t in EXAMPLE["sections"].items() if n not in ("1.3", "3.1", "3.2", "7", "8")
+    }
+    together = {**left, "2.2": "combined with 2.1", "4.2": "Combined with section 4.1"}
+    findings = review(Registration.read(changed(sections=together)), "ogf", year=2011)
+    assert [finding.code for finding in findings if finding.stops] == []
+
+
+def _small(snid: str, abnf: str, **changes: Any) -> dict[str, Any]:
+    """A registration of names that are a prefix and one attribute, NAME."""
+    syntax = {"start": "URN", "abnf": f'URN = "urn:ogf:{snid}:" NAME\n{abnf}', "max_octets": 100}
+    sections = {**EXAMPLE["sections"], "1.1": f"urn:ogf:{snid}"}
+    body = {**EXAMPLE, "snid": snid, "sections": sections, "syntax": {**syntax, **changes}}
+    attributes = {"NAME": {"meaning": "the name", "volatile": False}}
+    return {**body, "attributes": attributes, "services": {}, "examples": {}, "equivalence": {}}
+
+
+def test_places_are_written_with_a_hyphen_for_the_space(empty: Registry) -> None:
+    """The second example of GFD.191: codes of UN/LOCODE."""
+    body = _small("place", 'NAME = 2ALPHA "-" 3( ALPHA / DIGIT )')
+    body["examples"] = {"valid": ["urn:ogf:place:NL-AMS"], "invalid": ["urn:ogf:place:NL AMS"]}
+    body["equivalence"] = {"steps": ["case"]}
+    empty.propose("namespace", "place", "applicant", body)
+    assert empty.decide("namespace", "place", "editor", True, "good").state == "assigned"
+    assert validate(empty, "urn:ogf:place:nl-ams").canonical == "urn:ogf:place:nl-ams"
+    assert not validate(empty, "urn:ogf:place:NL%20AMS").valid
+
+
+def test_escapes_are_utf_8_and_compared_without_being_read(empty: Registry) -> None:
+    """The third example of GFD.191: names in any script, escaped."""
+    body = _small("word", 'NAME = 1*( ALPHA / "%" 2HEXDIG )', percent="utf-8")
+    body["equivalence"] = {"steps": ["hex-case"]}
+    body["examples"] = {"valid": ["urn:ogf:word:e%cc%81"]}
+    empty.propose("namespace", "word", "applicant", body)
+    assert empty.decide("namespace", "word", "editor", True, "good").state == "assigned"
+    assert validate(empty, "urn:ogf:word:e%CC%81").canonical == "urn:ogf:word:e%CC%81"
+    assert validate(empty, "urn:ogf:word:e%cc%81").canonical == "urn:ogf:word:e%CC%81"
+    assert validate(empty, "urn:ogf:word:%65%cc%81").canonical == "urn:ogf:word:%65%CC%81"
+    assert [p.code for p in validate(empty, "urn:ogf:word:%ff").problems] == ["E_PERCENT_UTF8"]
+    composed = validate(empty, "urn:ogf:word:%c3%a9")
+    assert composed.valid and [p.code for p in composed.assignable] == ["N_PERCENT_NFKD"]
+
+
 def test_what_was_assigned_never_goes_to_others(registry: Registry) -> None:
     for action in ("notice", "reserve", "propose", "withdraw", "reject"):
         with pytest.raises(NameRefused):

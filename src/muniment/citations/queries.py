@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from muniment import transfer
 from muniment.citations.facts import facts_of
 from muniment.citations.running import Outcome, run
-from muniment.citations.texts import name_archive, open_document
+from muniment.citations.texts import name_archive, open_document, title_of
 from muniment.errors import NotFound
 from muniment.identifiers import Pdi, parse_pdi
 from muniment.names import Names
@@ -69,7 +69,11 @@ def cite_query(
             return _known(names, parse_pdi(subjects[0]))
         pdi = names.mint(series, format="sql", by="")[0]
         renditions = _keep(names, pdi, outcome, by)
-    text = _text(names, pdi, outcome, sources, by, title)
+    over = [
+        f"{title_of(names, parse_pdi(source), archives[alias])} ({source})"
+        for alias, source in sources.items()
+    ]
+    text = _text(names, pdi, outcome, over, by, title)
     subject = str(pdi.generic)
     facts: list[tuple[str, str, Any]] = [
         (subject, "type", "query"),
@@ -153,22 +157,16 @@ def _join_lines(path: Path) -> None:
 
 
 def _text(
-    names: Names, pdi: Pdi, outcome: Outcome, sources: Mapping[str, str], by: str, title: str
+    names: Names, pdi: Pdi, outcome: Outcome, over: Sequence[str], by: str, title: str
 ) -> str:
     """Return the citation in words (R10)."""
     now = names.clock()
     author = f"{by} " if by else ""
-    of = ", ".join(f"{_title(names, source)} ({source})" for source in sources.values())
     rows = f"{outcome.rows} row{'' if outcome.rows == 1 else 's'}"
     return (
-        f"{author}({now.year}): {title or 'Query'} over {of}. {rows}, siard-digest-1 "
+        f"{author}({now.year}): {title or 'Query'} over {', '.join(over)}. {rows}, siard-digest-1 "
         f"{outcome.digest}. {pdi.generic}. Run on {now.date().isoformat()}."
     )
-
-
-def _title(names: Names, source: str) -> str:
-    titles = names.assertions(source, "title")
-    return str(titles[-1].value) if titles else "an archive"
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def _show(found: Any, said: list[Any]) -> None:
         formats = ", ".join(str(each.pdi.format) for each in found.renditions)
         rows += [("formats", formats)]
     if found.reason:
-        rows += list(found.reason.items())
+        rows += [(key, value) for key, value in found.reason.items() if value]
     rows += [("resolver", found.resolver)] if found.resolver else []
     rows += [("note", remark) for remark in found.remarks]
     for each in said:

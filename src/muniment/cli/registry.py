@@ -182,27 +182,34 @@ def observe(kind: str, name: str, sample: str, by: str, folder: Path, as_json: b
 @click.argument("name")
 @click.option("--days", type=click.IntRange(1, 3660), default=90, show_default=True)
 @click.option("--extend", "extending", is_flag=True, help="A reservation there is; once only.")
+@click.option("--for", "holder", default="", help="Who may propose it then, if it is not --by.")
 @click.option("--reason", default="")
 @by_option
 @names_option
 @json_option
 def reserve(
-    kind: str, name: str, days: int, extending: bool, reason: str, by: str, folder: Path,
-    as_json: bool,
+    kind: str, name: str, days: int, extending: bool, holder: str, reason: str, by: str,
+    folder: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Keep a name for some days before it is proposed."""
     found = _open(folder)
-    act = found.extend if extending else found.reserve
-    _shown(act(kind, name, by, days, reason), as_json)
+    if extending:
+        _shown(found.extend(kind, name, by, days, reason), as_json)
+    else:
+        _shown(found.reserve(kind, name, by, days, reason, holder), as_json)
 
 
-@registry.command(epilog=examples("muniment registry template > trees.yaml"))
-def template() -> None:
+@registry.command(epilog=examples("muniment registry template trees > trees.yaml"))
+@click.argument("name", default="example")
+@click.option("--root", help="The URN namespace; as a rule that of the names, else ogf.")
+@names_option
+def template(name: str, root: str | None, folder: Path) -> None:
     """Print a registration to begin with: the example of GFD.191 with all its sections."""
-    from importlib.resources import files
+    from muniment.registry.registration import example
 
-    text = files("muniment.registry").joinpath("example.yaml").read_text(encoding="utf-8")
-    click.echo(text, nl=False)
+    if root is None:
+        root = _open(folder).root if (folder / "names.jsonl").exists() else "ogf"
+    click.echo(example(root, name), nl=False)
 
 
 @registry.command(epilog=examples("muniment registry propose trees --from trees.yaml --by me"))
@@ -248,17 +255,19 @@ def review(ctx: click.Context, kind: str, name: str, folder: Path, as_json: bool
 @registry.command(epilog=examples("muniment registry decide trees --approve --by editor"))
 @_kind_option
 @click.argument("name")
-@click.option("--approve/--reject", default=None, required=True)
+@click.option("--approve/--reject", default=None)
 @click.option("--waiver", default="", help="Why it is approved in spite of a check.")
 @click.option("--reason", default="")
 @by_option
 @names_option
 @json_option
 def decide(
-    kind: str, name: str, approve: bool, waiver: str, reason: str, by: str, folder: Path,
+    kind: str, name: str, approve: bool | None, waiver: str, reason: str, by: str, folder: Path,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Approve a proposal or revision, or reject it."""
+    if approve is None:
+        raise UsageError("say what is decided: --approve or --reject")
     _shown(_open(folder).decide(kind, name, by, approve, reason, waiver), as_json)
 
 

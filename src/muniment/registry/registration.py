@@ -10,14 +10,17 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
 from typing import Any
+from unicodedata import normalize
+from urllib.parse import unquote_to_bytes
 
 from muniment.errors import UsageError
 from muniment.identifiers.abnf import Grammar, parse_abnf
 from muniment.identifiers.automata import Match, Program, Stop
 from muniment.identifiers.problems import Problem
 
-__all__ = ["CHAPTERS", "OPTIONAL", "SECTIONS", "TOGETHER", "Registration"]
+__all__ = ["CHAPTERS", "OPTIONAL", "SECTIONS", "TOGETHER", "Registration", "example"]
 
 CHAPTERS: Mapping[str, str] = {
     "1": "Registration",
@@ -50,6 +53,7 @@ TOGETHER = tuple(  # sections that may be combined with each other
 )
 OPTIONAL = frozenset({"1.3", "3.1", "3.2", "6", "7", "8"})
 _COMBINED = re.compile(r"(?i)^combined with (?:section )?([0-9.]+)$")
+_IDENTIFIER = re.compile("[A-Za-z0-9][A-Za-z0-9-]{0,31}")
 _HEX = re.compile("%[0-9A-Fa-f]{2}")
 _STEPS = ("case", "hex-case")
 _MOST_OCTETS = 8192
@@ -65,6 +69,7 @@ class Registration:
     start: str
     max_octets: int | None
     percent: bool
+    utf8: bool  # whether escapes stand for UTF-8
     assignable: Mapping[str, str | None]
     limits: Mapping[str, Mapping[str, Any]]
     attributes: Mapping[str, Mapping[str, Any]]
@@ -98,6 +103,7 @@ class Registration:
             start=str(syntax.get("start") or ""),
             max_octets=limit if isinstance(limit, int) and 0 < limit <= _MOST_OCTETS else None,
             percent=bool(syntax.get("percent")),
+            utf8=str(syntax.get("percent")).lower() == "utf-8",
             assignable={
                 name: None if rule is None else str(rule)
                 for name, rule in _mapping(syntax.get("assignable"), "assignable").items()
@@ -148,6 +154,8 @@ class Registration:
         if "%" in text and not self.percent:
             message = "percent-escapes are not allowed in this namespace"
             return [Problem("E_PERCENT", message, text.index("%"))]
+        if self.utf8 and _characters(text) is None:
+            return [Problem("E_PERCENT_UTF8", "the escapes are no characters of UTF-8")]
         found = self.program.match(text)
         if isinstance(found, Stop):
             return [_stopped(text, found)]
@@ -171,6 +179,10 @@ class Registration:
         if isinstance(found, Stop):
             return [_stopped(text, found)]
         problems = []
+        characters = _characters(text)
+        if self.utf8 and characters and normalize("NFKD", characters) != characters:
+            message = "only characters in their decomposed form (NFKD) are assigned"
+            problems.append(Problem("N_PERCENT_NFKD", message))
         for rule, syntax in self.assignable.items():
             value = found.groups.get(rule)
             if value is None:
@@ -187,6 +199,31 @@ class Registration:
                 message = f"{rule} must be {wanted} in an assignment of today"
                 problems.append(Problem(f"N_{rule}_ASSIGN", message))
         return problems
+
+
+def example(root: str, snid: str) -> str:
+    """Return the example of GFD.191 as a registration of a subnamespace, for others to change."""
+    for part in (root, snid):
+        if not _IDENTIFIER.fullmatch(part):
+            raise UsageError(f"{part!r} is not 1 to 32 letters, digits and hyphens")
+    text = files("muniment.registry").joinpath("example.yaml").read_text(encoding="utf-8")
+    changes = {
+        "URN:OGF:Example": f"URN:{root.upper()}:{snid.capitalize()}",
+        "urn:ogf:example": f"urn:{root}:{snid}", '"urn:ogf:"': f'"urn:{root}:"',
+        'SNID     = "example"': f'SNID     = "{snid}"', "snid: example\n": f"snid: {snid}\n",
+        "propose example --from example.yaml": f"propose {snid} --from {snid}.yaml",
+    }  # fmt: skip
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return text
+
+
+def _characters(text: str) -> str | None:
+    """Return a name with its escapes as characters, or None if they are none."""
+    try:
+        return unquote_to_bytes(text).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _stopped(text: str, stop: Stop) -> Problem:

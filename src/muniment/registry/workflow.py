@@ -25,6 +25,8 @@ __all__ = ["KINDS", "Entry", "Registry"]
 KINDS = ("namespace", "series", "scheme")
 _FOR_EVER = ("assigned", "closed", "stewarded", "frozen", "blocked")
 
+_SHOWN = ("at", "by", "reason", "until", "holder", "to", "waiver", "sample")  # of an event
+
 # action: the states it is possible in, and the state it leads to (None: no change)
 _MOVES: Mapping[str, tuple[tuple[str, ...], str | None]] = {
     "notice": (("unknown", "lapsed", "withdrawn", "rejected"), "noticed"),
@@ -149,18 +151,22 @@ class Registry:
             raise UsageError("say who does this with --by")
         with self.names.turn() as state:
             entry = self.entry(kind, name)
-            self._check(action, entry, data)
+            self._check(action, entry, by)
             event = {"kind": f"registry.{action}", "subject": f"{kind}:{name}", "by": by}
             after = self.names.append(state, [{**event, "reason": reason, **data}, *also])
         self.names.journal.sync(after.end)
         return self.entry(kind, name)
 
-    def _check(self, action: str, entry: Entry, data: dict[str, Any]) -> None:
+    def _check(self, action: str, entry: Entry, by: str) -> None:
         states, _ = _MOVES[action]
         if entry.state == "blocked" and action != "observe":
             raise NameRefused(f"{entry.name} is blocked: names in it are in use already")
         if states and entry.state not in states:
             raise NameRefused(f"{entry.name} is {entry.state}; {action} is not possible")
+        if action == "propose" and entry.state == "reserved" and by != entry.steward:
+            raise NameRefused(
+                f"{entry.name} is reserved for {entry.steward} until {entry.reserved_until}"
+            )
         if action == "extend" and entry.extended:
             raise NameRefused(f"the reservation of {entry.name} was extended once already")
         if action in ("notice", "reserve", "propose") and entry.kind == "namespace":
@@ -171,10 +177,12 @@ class Registry:
             if finding.stops:
                 raise NameRefused(finding.message)
 
-    def reserve(self, kind: str, name: str, by: str, days: int, reason: str = "") -> Entry:
-        """Keep a name for somebody for some days."""
+    def reserve(
+        self, kind: str, name: str, by: str, days: int, reason: str = "", holder: str = ""
+    ) -> Entry:
+        """Keep a name for some days, for whoever asks or for another holder."""
         until = (self.names.clock().date() + timedelta(days=days)).isoformat()
-        return self.act("reserve", kind, name, by, reason, until=until)
+        return self.act("reserve", kind, name, by, reason, until=until, holder=holder or by)
 
     def extend(self, kind: str, name: str, by: str, days: int, reason: str = "") -> Entry:
         """Keep a reserved name longer, which is possible once."""
@@ -323,13 +331,15 @@ def _after(entry: Entry, line: int, event: Mapping[str, Any]) -> Entry:
     """Return an entry as it is after one more event."""
     action = event["kind"].removeprefix("registry.")
     shown = {
-        key: event.get(key) for key in ("at", "by", "reason", "until", "to", "waiver", "sample")
+        key: event.get(key)
+        for key in ("at", "by", "reason", "until", "holder", "to", "waiver", "sample")
     }
     happened = {"line": line, "action": action, **{k: v for k, v in shown.items() if v}}
     entry = replace(entry, history=(*entry.history, happened))
     match action:
         case "reserve":
-            entry = replace(entry, reserved_until=event["until"], steward=event["by"])
+            holder = event.get("holder") or event["by"]
+            entry = replace(entry, reserved_until=event["until"], steward=holder)
         case "extend":
             entry = replace(entry, reserved_until=event["until"], extended=True)
         case "observe":
