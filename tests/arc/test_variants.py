@@ -13,7 +13,7 @@ import pytest
 
 from muniment.arc import ArcIndex, build_index, open_record, read_arc_file
 from muniment.arc.digests import proved
-from muniment.errors import ArcError, DigestMismatch, MunimentError
+from muniment.errors import ArcError, DigestMismatch, MunimentError, StoreError
 from muniment.repository import Store
 from muniment.repository.exchange import import_files
 from muniment.repository.reindex import reindex
@@ -206,3 +206,25 @@ def test_what_follows_a_record_is_never_guessed() -> None:
         for made in (data, gzip.compress(data)):
             with pytest.raises(ArcError, match="byte"):
                 found(made)
+
+
+def test_another_capture_of_a_page_is_not_taken_for_known(store: Store, tmp_path: Path) -> None:
+    fields = "WARC-Type: response\nWARC-Target-URI: http://e.org/\nContent-Type: application/http"
+    for number, (block, new) in enumerate([(b"one", 1), (b"two", 1), (b"one", 0), (b"two", 0)]):
+        path = tmp_path / f"{number}.warc"
+        path.write_bytes(warc((fields, block)))
+        assert import_files(store, [path]).files == new
+    later = tmp_path / "later.warc"
+    later.write_bytes(warc((fields, b"one")).replace(b"2020-", b"2021-"))
+    assert import_files(store, [later]).files == 1
+    assert len(store.catalogue.streams_named("http://e.org/")) == 3
+
+
+def test_a_datastream_never_changes(store: Store, tmp_path: Path) -> None:
+    one, two = tmp_path / "1.warc", tmp_path / "2.warc"
+    one.write_bytes(warc((RESOURCE.format(1), b"one")))
+    two.write_bytes(warc((RESOURCE.format(2), b"new"), (RESOURCE.format(1), b"two")))
+    import_files(store, [one])
+    with pytest.raises(StoreError, match=r"2\.warc, byte \d+: urn:x:1 is in the store already"):
+        import_files(store, [two])
+    assert not store.catalogue.streams_named("urn:x:2")

@@ -110,6 +110,39 @@ def test_a_known_identifier_with_other_bytes_does_not_come_in(other: Store, tmp_
     other.close()
 
 
+def test_two_files_that_contradict_each_other_do_not_come_in(other: Store, tmp_path: Path) -> None:
+    paths = []
+    for number, payload in enumerate([b"<a/>", b"<b/>", b"<a/>"]):
+        path = tmp_path / f"{number}.xml"
+        record = tape_record("urn:r", "2026-01-01", payload)
+        path.write_bytes(tape(record, tape_id=f"urn:t:{number}"))
+        paths.append(path)
+    with pytest.raises(
+        StoreError, match=r"1\.xml, byte \d+: urn:r is in .*0\.xml with other bytes"
+    ):
+        import_files(other, paths)
+    assert other.places[0].names() == []
+    assert import_files(other, [paths[0], paths[2]]).files == 1
+    other.close()
+
+
+def test_files_of_one_name_come_in_together(other: Store, tmp_path: Path) -> None:
+    paths = []
+    for number in range(2):
+        path = tmp_path / str(number) / "tape.xml"
+        path.parent.mkdir()
+        record = tape_record(f"urn:{number}", "2026-01-01", b"<a/>")
+        path.write_bytes(tape(record, tape_id=f"urn:t:{number}"))
+        paths.append(path)
+    assert import_files(other, paths).files == 2
+    reindex(other)
+    assert other.find("urn:0").file != other.find("urn:1").file
+    paths[1].write_bytes(tape(tape_record("urn:2", "2026-01-01", b"<a/>"), tape_id="urn:t:0"))
+    with pytest.raises(StoreError, match="already a tape urn:t:0 in the store"):
+        import_files(other, [paths[1]])
+    other.close()
+
+
 @pytest.mark.parametrize(
     ("name", "data", "error"),
     [

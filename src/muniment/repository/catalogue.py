@@ -301,6 +301,11 @@ class Catalogue:
         row = self._one(f"{question} LIMIT 1", values if file >= 0 else values[:1])  # by the key
         return None if row is None else Stream(ArcRecord(*row[:9]), row[9])
 
+    def streams_named(self, identifier: str) -> list[ArcRecord]:
+        """Return all datastreams of a name; only captures of the web share one."""
+        rows = self._db.execute("SELECT * FROM stream WHERE identifier = ?", (identifier,))
+        return [ArcRecord(*row[:9]) for row in rows]
+
     def streams_in(self, file: int) -> Iterator[ArcRecord]:
         """Yield the datastreams of an ARC file, in its order."""
         rows = self._db.execute("SELECT * FROM stream WHERE file = ? ORDER BY offset", (file,))

@@ -10,35 +10,29 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from uuid import UUID
 
 from lxml import etree
 
-from muniment.arc import ArcFormat, format_of, read_arc_file
-from muniment.arc.digests import proved
-from muniment.arc.records import is_datastream
+from muniment.arc import ArcFormat, format_of
 from muniment.errors import DigestMismatch, FormatError, StoreError, UsageError
 from muniment.files import new_file
 from muniment.markup import quoteattr
 from muniment.objects import didl_statement
 from muniment.objects.didl import parse
 from muniment.repository.catalogue import Found
-from muniment.repository.entries import Entry, entry_of, entry_xml, parse_entry
+from muniment.repository.entries import Entry, entry_of, entry_xml
+from muniment.repository.incoming import Incoming, Seen, chunks
 from muniment.repository.provenance import harvest_of, harvested_about, note_imports, origins
-from muniment.repository.reindex import catalogue_arc, catalogue_tape
 from muniment.repository.session import Session
 from muniment.repository.settings import new_uuid, now
-from muniment.repository.storage import SUFFIXES
 from muniment.repository.store import Store
-from muniment.tape.exact import read_exactly, read_head
-from muniment.tape.index import moment_of, write_index
 from muniment.tape.records import STORE
 from muniment.tape.write import SOFTWARE, TAPE_END, tape_head, tape_record
 
 if TYPE_CHECKING:
-    from muniment.tape.records import TapeRecord
+    pass
 
 __all__ = [
     "MANIFEST",
@@ -144,7 +138,7 @@ def _copy_stream(store: Store, identifier: str, target: BinaryIO, form: ArcForma
     digest = record.sha256
     with store.open_stream(identifier) as source:
         found = hashlib.sha256()
-        for chunk in _chunks(source):
+        for chunk in chunks(source):
             found.update(chunk)
         if digest and digest != found.hexdigest():
             raise DigestMismatch(identifier, "SHA-256", digest, found.hexdigest())
@@ -156,7 +150,7 @@ def _copy_stream(store: Store, identifier: str, target: BinaryIO, form: ArcForma
 
         def pieces() -> Iterator[bytes]:
             yield header
-            yield from _chunks(source)
+            yield from chunks(source)
             yield form.end
 
         for piece in form.pieces(pieces()):
@@ -183,7 +177,8 @@ def import_files(store: Store, paths: Sequence[Path]) -> Moved:
     files: dict[Path, str] = {}
     for path in paths:
         files.update(_manifest(path) if path.is_dir() else {_existing(path): _digest(path)})
-    incoming = [_Incoming(store, path, digest) for path, digest in files.items()]
+    seen = Seen()
+    incoming = [Incoming(store, path, digest, seen) for path, digest in files.items()]
     wanted = [each for each in incoming if not each.known]
     with store.lock():
         for each in sorted(wanted, key=lambda each: not each.is_tape):
@@ -223,122 +218,7 @@ def _manifest(folder: Path) -> dict[Path, str]:
     return files
 
 
-class _Incoming:
-    """A file on its way in, read completely before anything is kept."""
-
-    def __init__(self, store: Store, path: Path, digest: str) -> None:
-        if not path.name.endswith(SUFFIXES):
-            raise UsageError(
-                f"{path}: a tape ends in .xml, other files in {', '.join(SUFFIXES[1:])}"
-            )
-        self._store, self.path, self.digest = store, path, digest
-        self.is_tape = path.suffix == ".xml"
-        self.count = self._new = 0
-        self.name = path.name
-        self.uri = ""
-        self._place, self._copied = 0, False
-        (self._read_tape if self.is_tape else self._read_arc)()
-        self.known = not self._new
-        if not self.known:
-            self._choose_name()
-
-    def _read_tape(self) -> None:
-        name, size = str(self.path), self.path.stat().st_size
-        with (
-            self.path.open("rb") as stream,
-            self.path.open("rb") as beside,
-            TemporaryDirectory(prefix="muniment-") as folder,
-        ):
-            head = read_head(beside, name)
-            self.uri = head.tape_id
-            records = self._compared(read_exactly(stream, name), beside)
-            # An index refuses identifiers that are used twice, however many there are.
-            self.count = write_index(Path(folder) / "index", name, head, size, records)
-
-    def _compared(self, records: Iterable[TapeRecord], stream: BinaryIO) -> Iterator[TapeRecord]:
-        for record in records:
-            self._compare(record, stream)
-            yield record
-
-    def _compare(self, record: TapeRecord, stream: BinaryIO) -> None:
-        stream.seek(record.offset)
-        data = stream.read(record.length)
-        digest = hashlib.sha256(data).hexdigest()
-        entry = parse_entry(record.admin)
-        where = f"{self.path}, byte {record.offset}"
-        moment_of(record, str(self.path))
-        if entry is not None and entry.sha256 != digest:
-            raise DigestMismatch(f"{where}: {record.identifier}", "SHA-256", entry.sha256, digest)
-        known = self._store.catalogue.record(record.identifier)
-        if known is None:
-            self._new += 1
-        elif known.sha256 != digest:
-            raise StoreError(
-                f"{where}: {record.identifier} is in the store already, with other bytes; "
-                "nothing was imported"
-            )
-
-    def _read_arc(self) -> None:
-        with self.path.open("rb") as stream:
-            for record in read_arc_file(stream, str(self.path)):
-                position = stream.tell()
-                found = proved(stream, str(self.path), record)
-                stream.seek(position)
-                where = f"{self.path}, byte {record.offset}: {record.identifier}"
-                if not is_datastream(record):
-                    continue
-                self.count += 1
-                known = self._store.catalogue.stream(record.identifier)
-                if known is None or known.record.kind == "response":
-                    self._new += known is None
-                elif known.record.size != record.size or known.record.sha256 not in ("", found):
-                    raise StoreError(
-                        f"{where} is in the store already, with other bytes; nothing was imported"
-                    )
-
-    def _choose_name(self) -> None:
-        known = self._store.catalogue.find_file(self.uri) if self.uri else None
-        if known is not None:
-            raise StoreError(
-                f"{self.path}: there is already a tape {self.uri}, with other records; "
-                "nothing was imported"
-            )
-        self._place, self._copied = self._left_behind()
-        if self._copied:
-            return
-        places = self._store.places
-        if self._store.catalogue.find_file(self.name) or any(p.is_there(self.name) for p in places):
-            suffix = next(s for s in sorted(SUFFIXES, key=len)[::-1] if self.name.endswith(s))
-            self.name = f"{new_uuid()}{suffix}"
-
-    def _left_behind(self) -> tuple[int, bool]:
-        """Return the place with the same bytes under this name, left by an import that died."""
-        if self._store.catalogue.find_file(self.name) is None:
-            for number, place in enumerate(self._store.places):
-                if place.is_sealed(self.name):
-                    with place.open(self.name) as stream:
-                        digest = hashlib.sha256()
-                        for chunk in _chunks(stream):
-                            digest.update(chunk)
-                    if digest.hexdigest() == self.digest:
-                        return number, True
-        return self._store.roomiest(), False
-
-    def take_in(self) -> None:
-        """Copy the file to its place, and tell the catalogue."""
-        place = self._store.places[self._place]
-        if not self._copied:
-            place.put(self.name, self.path)
-        try:
-            with self._store.catalogue.change():
-                take_in = catalogue_tape if self.is_tape else catalogue_arc
-                take_in(self._store, self._place, self.name)
-        except BaseException:
-            place.take_back(self.name)
-            raise
-
-
-def _write_receipt(store: Store, incoming: Iterable[_Incoming]) -> None:
+def _write_receipt(store: Store, incoming: Iterable[Incoming]) -> None:
     """Note on a tape of our own what came, so that it can be proved later."""
     files = "".join(
         f"<mu:file name={quoteattr(each.name)} from={quoteattr(each.path.name)} "
@@ -400,8 +280,3 @@ def _named(data: bytes) -> str:
 def _digest(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    while chunk := stream.read(_CHUNK):
-        yield chunk

@@ -50,6 +50,8 @@ def reindex(store: Store, only_if_needed: bool = False) -> Rebuilt | None:
         with catalogue.change():
             catalogue.clear()
             store.forget()
+            for place in store.places:
+                place.tidy()
             files = [(n, name) for n, place in enumerate(store.places) for name in place.names()]
             tapes = [(number, name) for number, name in files if name.endswith(".xml")]
             arcs = [each for each in files if each not in set(tapes)]

@@ -155,6 +155,11 @@ class Place:
             partial.unlink(missing_ok=True)
             raise
 
+    def tidy(self) -> None:
+        """Remove what writers that were killed left half-copied; nobody may be writing."""
+        for path in self.root.glob("*.partial"):
+            path.unlink(missing_ok=True)
+
     def take_back(self, name: str) -> None:
         """Remove a file that was put here just now, and its index: nothing knows it yet."""
         (self.root / name).unlink(missing_ok=True)
