@@ -360,3 +360,16 @@ def test_files_beside_an_archive_are_read_again_when_they_change(tmp_path: Path)
         with open_archives({"d": path}) as db:
             ((found,),) = answer(db, "SELECT words FROM t")
             assert found == text if text else "cannot be read" in found
+
+
+def test_parquet_takes_what_it_has_no_type_for_as_text(archive: Path, tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    from muniment.query.formats import write_parquet
+
+    sql = "SELECT INTERVAL 3 DAY AS i, {'n': 1, 'i': INTERVAL 1 YEAR} AS s, [1, 2] AS l, 1 AS l"
+    with open_archives({"shop": archive}) as db, (tmp_path / "x.parquet").open("xb") as stream:
+        result = db.execute(sql)
+        assert write_parquet(result.schema, result.batches, stream) == 1
+    (row,) = pyarrow.parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    assert "3" in row["i"] and '"n": 1' in row["s"] and (row["l"], row["l_2"]) == ([1, 2], 1)

@@ -98,3 +98,16 @@ def test_things_that_need_one_another_are_made_in_turn() -> None:
     waiting = {thing: ["never", "well"] for thing in needs}
     assert make_in_turn(waiting, attempt) == {"x": "x never"}
     assert made == {"a", "b", "c"}
+
+
+def test_a_table_named_alone_may_lie_in_the_only_other_schema_that_has_it() -> None:
+    tables = [Table(name, "table0", (Column("x", PredefinedType("INTEGER")),)) for name in "ab"]
+    view = View("v", (), query_original="SELECT a.x FROM a, b, c")
+    database = Database(
+        "d", database_product="Oracle 12", schemas=(
+            Schema("OE", "schema0", tables=(tables[1],), views=(view,)),
+            Schema("HR", "schema1", tables=tuple(tables)),
+        ),
+    )  # fmt: skip
+    sql = translated_view(database, database.schemas[0], view, "duckdb", lambda s, t: (s, t))
+    assert '"HR"."a"' in sql and '"OE"."b"' in sql and '"OE"."c"' in sql

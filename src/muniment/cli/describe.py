@@ -67,10 +67,9 @@ def describe(
         check_output(out)
 
     from muniment.siard.descriptions import places
-    from muniment.siard.header import METADATA
-    from muniment.siard.zip import ZipReader
+    from muniment.siard.header import read_metadata
 
-    metadata = ZipReader(file).read(METADATA)
+    metadata = read_metadata(file)
     there = places(metadata)
     if given or source:
         changes = _loaded(source, there) if source else {}

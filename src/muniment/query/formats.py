@@ -55,15 +55,30 @@ def write_json_lines(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int
 
 
 def write_parquet(schema: pa.Schema, batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int:
-    """Write a Parquet file; columns of the same name get a number."""
+    """Write a Parquet file; columns of the same name get a number, intervals become text."""
     names = unique_names(schema.names)
-    fields = [field.with_name(name) for field, name in zip(schema, names, strict=True)]
+    texts = [number for number, field in enumerate(schema) if _has_intervals(field.type)]
+    fields = [
+        pa.field(name, pa.large_string() if number in texts else field.type)
+        for number, (field, name) in enumerate(zip(schema, names, strict=True))
+    ]
     rows = 0
     with pa.parquet.ParquetWriter(stream, pa.schema(fields), compression="zstd") as writer:
         for batch in batches:
-            writer.write_batch(batch.rename_columns(names))
+            columns = [
+                _plain(column, exact=True).cast(pa.large_string()) if number in texts else column
+                for number, column in enumerate(batch.columns)
+            ]
+            writer.write_batch(pa.record_batch(columns, schema=pa.schema(fields)))
             rows += batch.num_rows
     return rows
+
+
+def _has_intervals(kind: pa.DataType) -> bool:
+    """Whether a type is one that Parquet cannot hold, or has such a part."""
+    if pa.types.is_nested(kind):
+        return any(_has_intervals(kind.field(number).type) for number in range(kind.num_fields))
+    return bool(pa.types.is_interval(kind))
 
 
 def plain_batch(batch: pa.RecordBatch, exact: bool = False) -> pa.RecordBatch:

@@ -18,10 +18,24 @@ from muniment.files import settle
 from muniment.siard.directory import Entry
 from muniment.siard.zip import ZipReader, ZipWriter
 
-__all__ = ["METADATA", "replace_metadata"]
+__all__ = ["METADATA", "read_metadata", "replace_metadata"]
 
 METADATA = "header/metadata.xml"
 _CHUNK = 1 << 20
+
+
+def read_metadata(path: Path) -> bytes:
+    """Return an archive's metadata.xml, if it lies where it can be written anew."""
+    archive = ZipReader(path)
+    try:
+        if METADATA not in archive:
+            raise UsageError(
+                f"{path} has no {METADATA} at its root, so that its header cannot be written anew; "
+                "make a sound archive of it with muniment convert first"
+            )
+        return archive.read(METADATA)
+    finally:
+        archive.close()
 
 
 def replace_metadata(path: Path, metadata: bytes, out: Path | None = None) -> None:

@@ -109,7 +109,7 @@ def _translated(query: str, source: str | None, target: str, names: _Names, move
             raise NotTranslatable("its text is not a query")
         for identifier in list(tree.find_all(exp.Identifier)):
             identifier.set("this", names.declared(identifier.name))
-        _move_tables(tree, names.home, move)
+        _move_tables(tree, names, move)
         # A function or clause that the other product lacks must not be dropped in silence.
         level = sqlglot.ErrorLevel.RAISE
         return str(tree.sql(dialect=target, identify=True, unsupported_level=level, comments=False))
@@ -120,7 +120,7 @@ def _translated(query: str, source: str | None, target: str, names: _Names, move
         raise NotTranslatable("its query is nested too deeply to be translated") from error
 
 
-def _move_tables(tree: object, home: str, move: Move) -> None:
+def _move_tables(tree: object, names: _Names, move: Move) -> None:
     """Let every table of the query be the one in the target; columns keep what they said."""
     from sqlglot import exp
 
@@ -130,7 +130,7 @@ def _move_tables(tree: object, home: str, move: Move) -> None:
         if not isinstance(table.this, exp.Identifier) or (not table.db and table.name in temporary):
             continue  # a function, or a name that the query defines itself
         name = table.name
-        schema, moved = move(table.db or home, name)
+        schema, moved = move(table.db or names.home_of(name), name)
         table.set("this", exp.to_identifier(moved, quoted=True))
         table.set("db", exp.to_identifier(schema, quoted=True) if schema else None)
         table.set("catalog", None)
@@ -148,17 +148,27 @@ class _Names:
         self.home = schema.name
         self._exact: set[str] = set()
         self._folded: dict[str, str] = {}
+        self._homes: dict[str, list[str]] = {}
         for each in (schema, *(s for s in database.schemas if s is not schema)):
             self._add(each.name)
             things: list[Table | View] = [*each.tables, *each.views]
             for thing in things:
                 self._add(thing.name)
+                self._homes.setdefault(thing.name, []).append(each.name)
                 for column in thing.columns:
                     self._add(column.name)
 
     def _add(self, name: str) -> None:
         self._exact.add(name)
         self._folded.setdefault(name.casefold(), name)
+
+    def home_of(self, name: str) -> str:
+        """The schema of a table that a query names alone: its own, or the only one that has it.
+
+        The others were reached by synonyms, or by a search path that the archive does not tell.
+        """
+        homes = self._homes.get(name, [])
+        return homes[0] if len(homes) == 1 else self.home
 
     def declared(self, name: str) -> str:
         """The spelling that a catalogue would find; names of the query's own stay as they are."""

@@ -15,8 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from muniment.errors import UsageError
 from muniment.siard.descriptions import Place, places, set_descriptions
-from muniment.siard.header import METADATA
-from muniment.siard.zip import ZipReader
+from muniment.siard.header import read_metadata
 from muniment.web.archive_pages import frame, open_archive
 from muniment.web.page import Page, text_of
 from muniment.web.site import Site
@@ -35,7 +34,7 @@ def describe_page(request: Request, problem: str = "", nothing: bool = False) ->
     """Everything in an archive that can be described, a part at a time."""
     archive = open_archive(request)
     site: Site = request.app.state.site
-    metadata = ZipReader(archive.path).read(METADATA)
+    metadata = read_metadata(archive.path)
     there = places(metadata)
     within = request.query_params.get("in", "")
     shown = _shown(there, within)
@@ -130,7 +129,7 @@ def _save(request: Request, form: dict[str, str]) -> Response:
         page = describe_page(request, problem=text_of("describe_refused"))
         page.status = 403
         return render(request, page)
-    metadata = ZipReader(archive.path).read(METADATA)
+    metadata = read_metadata(archive.path)
     if form.get("state") != hashlib.sha256(metadata).hexdigest():
         return render(request, describe_page(request, problem=text_of("describe_changed")))
     changes = _changes(form, places(metadata))
