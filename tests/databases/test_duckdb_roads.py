@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -16,6 +19,8 @@ from muniment import kernels, transfer, workers
 from muniment.compare import compare
 from muniment.databases.duckdb import DuckdbSource
 from muniment.databases.duckdb.pieces import gathered
+from muniment.databases.duckdb.tables import NewTable
+from muniment.databases.duckdb.target import DuckdbTarget
 from muniment.kernels import joining_kernel
 from muniment.sql.selection import Selection
 
@@ -175,9 +180,14 @@ def test_threads_and_processes_give_the_same(
     options = transfer.ArchiveOptions(
         jobs=2, description=transfer.Description(archival_date="2026-01-01")
     )
-    started = []
+    started: list[workers._Thread] = []
     start = workers._Thread.__init__
-    monkeypatch.setattr(workers._Thread, "__init__", lambda *a: (started.append(a), start(*a))[1])
+
+    def noted(self: workers._Thread, opener: Any) -> None:
+        started.append(self)
+        start(self, opener)
+
+    monkeypatch.setattr(workers._Thread, "__init__", noted)
     made = {}
     for quick in (True, False):
         kernels._missing = 0 if quick else kernels._NEVER
@@ -210,13 +220,14 @@ def test_an_error_in_a_thread_stops_the_work(
 def test_tables_with_foreign_keys_are_loaded_once_after_what_they_refer_to(
     shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from muniment.databases.duckdb.target import DuckdbTarget
-
-    staged: list[str] = []
+    staged: list[NewTable] = []
     stage = DuckdbTarget._stage
-    monkeypatch.setattr(
-        DuckdbTarget, "_stage", lambda self, made: (staged.append(made.where), stage(self, made))[1]
-    )
+
+    def noted(self: DuckdbTarget, made: NewTable) -> NewTable:
+        staged.append(made)
+        return stage(self, made)
+
+    monkeypatch.setattr(DuckdbTarget, "_stage", noted)
     transfer.archive(f"duckdb:///{shop}", tmp_path / "o.siard")
     report = transfer.restore(tmp_path / "o.siard", f"duckdb:///{tmp_path / 'back.duckdb'}")
     assert not staged
@@ -233,9 +244,7 @@ def test_tables_with_foreign_keys_are_loaded_once_after_what_they_refer_to(
 
 def test_rows_that_break_a_foreign_key_come_without_it(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    import sqlite3
-
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.executescript(
             "CREATE TABLE city (id INTEGER PRIMARY KEY);"
             "CREATE TABLE visit (id INTEGER PRIMARY KEY, city INTEGER REFERENCES city (id));"

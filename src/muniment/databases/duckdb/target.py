@@ -256,7 +256,7 @@ class DuckdbTarget:
             self._connection.execute("RESET memory_limit")
             return
         (indexes,) = self._connection.execute(_INDEXES).fetchone()
-        room = _ROOM + 3 * coming + indexes + indexes // 8
+        room = _ROOM + 2 * coming + indexes + indexes // 8
         self._connection.execute(f"SET memory_limit = '{room >> 20}MiB'")
 
     def finish(self, database: Database) -> None:
