@@ -15,6 +15,7 @@ from muniment.sql.types import Kind
 __all__ = ["EncodedPart", "LazyPart", "SiardEncoder"]
 
 _BLOCK = 1 << 20
+_ROW_END = b"</row>\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,18 @@ class LazyPart:
                 self.rows += batch.rows
                 yield batch
                 continue
-            deflater.add(self._write(batch, self.rows + 1), batch.rows)
+            xml, rows = self._write(batch, self.rows + 1), batch.rows
             self.rows += batch.rows
-            if deflater.size >= _BLOCK:
+            # A block ends with the first row that fills it, wherever the batches end.
+            while (cut := xml.find(_ROW_END, max(0, _BLOCK - deflater.size))) >= 0:
+                first = xml[: cut + len(_ROW_END)]
+                inside = first.count(_ROW_END)
+                deflater.add(first, inside)
                 yield deflater.block()
                 deflater = Deflater(self._compression)
+                xml, rows = xml[len(first) :], rows - inside
+            if xml:
+                deflater.add(xml, rows)
         if deflater.size:
             yield deflater.block()
 

@@ -55,23 +55,35 @@ def deflate(data: bytes, compression: str, rows: int = 0) -> Block:
     return deflater.block()
 
 
+_STEP = 1 << 16
+
+
 class Deflater:
-    """Makes one block of data that comes in pieces, each compressed while it is in the cache."""
+    """Makes one block of data that comes in pieces, compressed while they are in the cache.
+
+    Compressors see pieces of one size: what they make of others depends on where those end.
+    """
 
     def __init__(self, compression: str) -> None:
         self._compressor = COMPRESSIONS[compression]()
         self._packed: list[bytes] = []
+        self._rest = b""
         self._crc = self.size = self._rows = 0
 
     def add(self, data: bytes, rows: int = 0) -> None:
         """Add a piece with so many rows."""
-        self._packed.append(self._compressor.compress(data))
+        held = memoryview(self._rest + data)
+        whole = len(held) - len(held) % _STEP
+        for at in range(0, whole, _STEP):
+            self._packed.append(self._compressor.compress(held[at : at + _STEP]))
+        self._rest = bytes(held[whole:])
         self._crc = isal_zlib.crc32(data, self._crc)
         self.size += len(data)
         self._rows += rows
 
     def block(self) -> Block:
         """Return the block; nothing can be added any more."""
+        self._packed.append(self._compressor.compress(self._rest))
         self._packed.append(self._compressor.flush(zlib.Z_SYNC_FLUSH))
         return Block(b"".join(self._packed), self._crc, self.size, self._rows)
 
