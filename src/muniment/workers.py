@@ -77,8 +77,8 @@ def start_workers(
 ) -> Iterator[Workers]:
     """Start workers that see the same state of the source, or none if that cannot be had.
 
-    They are threads if the encoders leave Python free (``threads``), the source does so too, and
-    kernels can be had.
+    They are threads if the encoders leave Python free (``threads``), the source does so too, for so
+    many, and kernels can be had.
     """
     opener = source.opener() if jobs > 1 else None
     if opener is None:
@@ -86,7 +86,8 @@ def start_workers(
         yield Workers(source, [])
         return
     share = source.size() // jobs
-    free = threads and getattr(source, "suits_threads", False) and at_once()
+    few = jobs <= getattr(source, "most_threads", jobs)
+    free = threads and few and getattr(source, "suits_threads", False) and at_once()
     started: list[_Worker | _Thread] = []
     hold = getattr(source, "hold", nullcontext)
     try:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from muniment import kernels
 from muniment.databases.duckdb.pieces import _Splitter
+from muniment.databases.postgresql.copytext import decode_rows, encode_rows
 from muniment.errors import SiardError, Unfit
 from muniment.siard.parse import RowReader, Run
 from muniment.siard.rows import RowWriter
@@ -241,3 +242,29 @@ def test_archives_are_the_same_byte_for_byte(shop: Path, tmp_path: Path) -> None
             subprocess.run(line, env=environment, check=True, capture_output=True)
         digests.add(hashlib.sha256(made.read_bytes()).hexdigest())
     assert len(digests) == 1
+
+
+COPIED = st.text(st.sampled_from("a\\Nntrbfvx\t\n\r\b\f\v0é字😀"), max_size=30)
+
+
+@given(COPIED | st.text(max_size=30))
+@example("\\")
+@example("a\\x")
+def test_copy_text_is_taken_apart_as_python_does(text: str) -> None:
+    from muniment.kernels.copying import decode
+
+    with_kernels, kernels._missing = kernels._missing, 1 << 62
+    try:
+        data = b"".join((text.replace("\n", "").encode(), b"\xff\xfe\xff", text.encode(), b"\xfd"))
+        copied = encode_rows(data)
+        assert decode(copied) == decode_rows(copied) == data
+        assert decode(text.encode()) in (None, decode_rows(text.encode()))
+    finally:
+        kernels._missing = with_kernels
+
+
+def test_copy_text_that_no_server_writes_is_left_to_python() -> None:
+    from muniment.kernels.copying import decode
+
+    assert decode(b"a\\x41\n") is None
+    assert decode(b"a\\") is None

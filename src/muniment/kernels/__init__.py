@@ -18,9 +18,9 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
 __all__ = [
-    "Joining", "Picking", "Reading", "Splitting", "Stepping", "Summing", "Writing", "at_once",
-    "digest_kernel", "expect", "joining_kernel", "picking_kernel", "reading_kernel",
-    "splitting_kernel", "stepping_kernel", "worth_while", "writing_kernel",
+    "Copying", "Joining", "Picking", "Reading", "Splitting", "Stepping", "Summing", "Writing",
+    "at_once", "copying_kernel", "digest_kernel", "expect", "joining_kernel", "picking_kernel",
+    "reading_kernel", "splitting_kernel", "stepping_kernel", "worth_while", "writing_kernel",
 ]  # fmt: skip
 
 # A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
@@ -30,6 +30,9 @@ Writing = Callable[[bytes, int, bool], bytes | None]
 Reading = Callable[[bytes], Batch | None]
 Splitting = Callable[[bytes, int, int], list[Any] | None]
 Picking = Callable[[bytes, Sequence[int], int], list[Any] | None]
+
+# COPY text of PostgreSQL to a batch's data; None says: not for machine code.
+Copying = Callable[[bytes], bytes | None]
 
 # A batch's data, to the sum of its rows' digests.
 Summing = Callable[[bytes], int]
@@ -110,6 +113,12 @@ def picking_kernel() -> Picking:
 def digest_kernel() -> Summing | None:
     """Return what sums up the digests of rows."""
     kernel: Summing | None = _loaded("digests", "sum_of_rows") if worth_while(0) else None
+    return kernel
+
+
+def copying_kernel() -> Copying | None:
+    """Return what turns COPY text into the data of batches."""
+    kernel: Copying | None = _loaded("copying", "decode") if worth_while(0) else None
     return kernel
 
 

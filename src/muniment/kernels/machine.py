@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 __all__ = [
-    "BAD", "LARGEST", "find_cells", "gather_cells", "gather_columns", "read_rows",
+    "BAD", "LARGEST", "copy_to_batch", "find_cells", "gather_cells", "gather_columns", "read_rows",
     "split_columns", "write_rows",
 ]  # fmt: skip
 
@@ -85,6 +85,28 @@ def _character_end(data: Any, at: Any, end: Any) -> Any:
     if first == 0xEF and second == 0xBF and data[at + TWO] >= 0xBE:
         return BAD
     return at + size
+
+
+@_kernel
+def copy_to_batch(data: Any, out: Any, plain: Any, escaped: Any) -> Any:
+    """Put rows of COPY text as a batch has them; return their size, BAD at an unknown escape.
+
+    ``plain`` says what bytes become, ``escaped`` what they mean after a backslash.
+    """
+    end = np.uint64(len(data))
+    at = to = ZERO
+    while at < end:
+        byte = data[at]
+        at += ONE
+        if byte == 92:
+            if at == end or escaped[data[at]] == 0:
+                return BAD
+            out[to] = escaped[data[at]]
+            at += ONE
+        else:
+            out[to] = plain[byte]
+        to += ONE
+    return to
 
 
 @_kernel

@@ -79,7 +79,7 @@ def create_siard(
 class SiardTarget:
     """A SIARD archive in the making."""
 
-    suits_threads = True
+    suits_threads = True  # plain rows are for machine code; the source knows whether they are
 
     def __init__(
         self,
