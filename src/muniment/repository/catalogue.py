@@ -262,10 +262,9 @@ class Catalogue:
     ) -> Iterator[Found]:  # fmt: skip
         """Yield records by date; ``after`` continues behind (date, file, number)."""
         rows = self._db.execute(
-            f"SELECT {_RECORD} FROM record WHERE date >= ? AND date <= ? AND ? IN ('', kind) "
-            "AND ? IN (-1, file) AND (date, file, number) > (?, ?, ?) "
-            "ORDER BY date, file, number LIMIT ?",
-            (since, until, kind, file, *after, limit),
+            f"SELECT {_RECORD} FROM record WHERE (date, file, number) > (?, ?, ?) AND date <= ? "
+            "AND ? IN ('', kind) AND ? IN (-1, file) ORDER BY date, file, number LIMIT ?",
+            (*max((since, -1, -1), after), until, kind, file, limit),
         )
         return (Found(*row) for row in rows)
 

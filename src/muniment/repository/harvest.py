@@ -27,9 +27,7 @@ __all__ = [
 
 _new = tuple.__new__
 _BITS = 32  # of a record's number within its file
-_COLUMNS = (
-    "file, number, identifier, date, offset, length, kind, sha256, pdi, size, streams, namespaces"
-)
+_COLUMNS = "identifier, date, offset, length, kind, sha256, pdi, size, streams, namespaces"
 _TOKEN = "rtrim(pdi, '0123456789')"  # a PDI up to the dot before its version
 _SERIES = "substr(pdi, 7, instr(substr(pdi, 7), '/') - 1)"
 
@@ -53,10 +51,14 @@ class Wanted:
     collected: bool = False  # in any series or collection
 
     def sql(self, date: str) -> tuple[str, tuple[Any, ...]]:
-        """Return the condition and its values; ``date`` is the column that the dates are of."""
+        """Return the condition and its values; ``date`` is the column that the dates are of.
+
+        Where a list begins is not in it: that is one comparison with ``since`` or a later place,
+        so that the index leads there.
+        """
         kinds = ", ".join("?" * len(self.kinds))
-        text = f"{date} >= ? AND {date} <= ? AND kind IN ({kinds})"
-        values: list[Any] = [self.since, self.until, *self.kinds]
+        text = f"{date} <= ? AND kind IN ({kinds})"
+        values: list[Any] = [self.until, *self.kinds]
         if self.file >= 0:
             text += " AND file = ?"
             values.append(self.file)
@@ -88,15 +90,17 @@ def _split(number: int) -> tuple[int, int]:
 
 
 # A record lies in the order at its own date, or at that of a later decision about it.
-_SOURCES = (
-    ("date", "record WHERE NOT EXISTS (SELECT 1 FROM stamp WHERE of_file = file "
+_Source = tuple[str, str, str]  # the column of the date, those of the place, and the tables
+_PLAIN: tuple[_Source, ...] = (("date", "file, number", "record WHERE true"),)
+_SOURCES: tuple[_Source, ...] = (
+    ("date", "file, number", "record WHERE NOT EXISTS (SELECT 1 FROM stamp WHERE of_file = file "
      "AND of_number = number)"),
-    ("moment", "stamp CROSS JOIN record ON file = of_file AND number = of_number WHERE true"),
+    ("moment", "of_file, of_number",
+     "stamp CROSS JOIN record ON file = of_file AND number = of_number WHERE true"),
 )  # fmt: skip
-_PLAIN = (("date", "record WHERE true"),)
 
 
-def _sources(catalogue: Catalogue) -> tuple[tuple[str, str], ...]:
+def _sources(catalogue: Catalogue) -> tuple[_Source, ...]:
     return _SOURCES if any(catalogue.answer("SELECT 1 FROM stamp LIMIT 1")) else _PLAIN
 
 
@@ -104,16 +108,16 @@ def select(
     catalogue: Catalogue, wanted: Wanted, last: int, after: tuple[str, int] | None, limit: int
 ) -> Iterator[tuple[str, Found]]:
     """Yield date and record, behind a date and number and up to the number ``last``."""
-    start = (after[0], *_split(after[1])) if after else ("", -1, -1)
+    start = (after[0], *_split(after[1])) if after else (wanted.since, -1, -1)
     parts, values = [], []
-    for date, source in _sources(catalogue):
+    for date, place, source in _sources(catalogue):
         condition, given = wanted.sql(date)
         parts.append(
-            f"SELECT {date} AS stamp, {_COLUMNS} FROM {source} AND {condition} "
-            f"AND (file, number) <= (?, ?) AND ({date}, file, number) > (?, ?, ?)"
+            f"SELECT {date}, {place}, {_COLUMNS} FROM {source} AND {condition} "
+            f"AND ({place}) <= (?, ?) AND ({date}, {place}) > (?, ?, ?)"
         )
         values += [*given, *_split(last), *start]
-    question = f"{' UNION ALL '.join(parts)} ORDER BY stamp, file, number LIMIT ?"
+    question = f"{' UNION ALL '.join(parts)} ORDER BY 1, 2, 3 LIMIT ?"
     rows = catalogue.answer(question, (*values, limit))
     return ((row[0], _new(Found, row[1:])) for row in rows)
 
@@ -121,10 +125,11 @@ def select(
 def count(catalogue: Catalogue, wanted: Wanted, last: int) -> int:
     """How many records a list has."""
     found = 0
-    for date, source in _sources(catalogue):
+    for date, _, source in _sources(catalogue):
         condition, values = wanted.sql(date)
         question = f"SELECT count(*) FROM {source} AND {condition} AND (file, number) <= (?, ?)"
-        found += int(next(catalogue.answer(question, (*values, *_split(last))))[0])
+        given = *values, *_split(last), wanted.since
+        found += int(next(catalogue.answer(f"{question} AND {date} >= ?", given))[0])
     return found
 
 

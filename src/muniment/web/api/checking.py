@@ -55,6 +55,8 @@ def _problems(schema: Schema, value: Any, where: str) -> Iterator[str]:
     elif isinstance(value, list):
         if len(value) > schema.get("maxItems", len(value)):
             yield f"{where} has more than {schema['maxItems']} items"
+        if len(value) < schema.get("minItems", 0):
+            yield f"{where} has less than {schema['minItems']} items"
         for number, each in enumerate(value):
             yield from _problems(schema.get("items", {}), each, f"{where}[{number}]")
 

@@ -147,6 +147,7 @@ REGISTRY = thing(
 _WORDS = {"type": "string", "maxLength": 2000}
 _TEXTS = {"type": "object", "additionalProperties": _TEXT}
 _THINGS = {"type": "object", "additionalProperties": {"type": "object"}}
+_PAIR = array(_TEXT, minItems=2, maxItems=2)
 _REGISTRATION = {  # muniment registry template prints a whole one
     "type": "object",
     "properties": {
@@ -162,7 +163,7 @@ _REGISTRATION = {  # muniment registry template prints a whole one
             "type": "object",
             "properties": {
                 "steps": array({"type": "string", "enum": ["case", "hex-case"]}),
-                "equal": array(array(_TEXT)), "different": array(array(_TEXT)),
+                "equal": array(_PAIR), "different": array(_PAIR),
             },
         },
         "attributes": _THINGS, "assignment": {"type": "object"}, "services": {"type": "object"},

@@ -22,6 +22,7 @@ __all__ = ["SendingProtocol"]
 
 _PIECE, _LARGEST_PIECE = 1 << 18, 1 << 21  # large ones are for clients that read quickly
 _QUICK = 0.1  # seconds
+_COPIED = 1 << 16  # bytes up to which one piece is cheaper than several
 _FRAMING = {b"content-length", b"transfer-encoding", b"connection"}
 _LINES = re.compile(rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+: [\t\x20-\x7e\x80-\xff]*\r\n)*")
 _END = h11.EndOfMessage()
@@ -83,9 +84,14 @@ class SendingProtocol(H11Protocol):
         reason = _REASONS.get(status, b"")
         response = h11.Response(status_code=status, headers=framing, reason=reason)
         data = h11.Data(data=b"" if empty else message.get("body", b""))
-        start = conn.send(response) or b""
-        parts = start[:-2], lines, b"\r\n", conn.send(data) or b"", conn.send(_END) or b""
-        self.transport.write(b"".join(parts))
+        start = (conn.send(response) or b"")[:-2] + lines + b"\r\n"
+        content, end = conn.send(data) or b"", conn.send(_END) or b""
+        if len(content) < _COPIED:
+            self.transport.write(start + content + end)
+        else:
+            self.transport.write(start)
+            self.transport.write(memoryview(content))
+            self.transport.write(end)
         cycle.message_event.set()
         if conn.our_state is h11.MUST_CLOSE or not cycle.keep_alive:
             conn.send(h11.ConnectionClosed())
