@@ -19,6 +19,7 @@ from muniment.errors import IdentifierError
 from muniment.identifiers import Profile, diagnose, parse_many, parse_series
 from muniment.identifiers.abnf import alphabet, longest, parse_abnf
 from muniment.identifiers.ddds import parse_substitution
+from muniment.identifiers.fragments import parse_fragment, parse_position
 from muniment.identifiers.openurl import parse_kev
 from muniment.identifiers.registered import scheme_faults
 from muniment.identifiers.urn import parse_pdi_urn, parse_urn, parse_urn_2141
@@ -29,6 +30,7 @@ READERS: list[Callable[[str], object]] = [
     *(lambda text, profile=profile: diagnose(text, profile) for profile in Profile),  # type: ignore[misc]
     lambda text: list(parse_many([text])), parse_series, parse_urn, parse_urn_2141,
     lambda text: parse_pdi_urn(text, "example"), parse_abnf, parse_substitution, parse_kev,
+    lambda text: parse_fragment(text, 0), lambda text: parse_position(text, 0),
     lambda text: _review(text), lambda text: list(scheme_faults("x", {"positions": text})),
 ]  # fmt: skip
 
@@ -43,6 +45,7 @@ def _review(text: str) -> object:
 
 
 _SLOW = 2.0  # seconds of CPU for one text
+_LONGEST = 3000  # characters of an error
 
 
 def damaged(chance: random.Random) -> str:
@@ -77,8 +80,9 @@ def run(rounds: int, seed: int) -> list[str]:
             started = time.process_time()
             try:
                 read(text)
-            except IdentifierError:
-                pass
+            except IdentifierError as error:
+                if len(str(error)) > _LONGEST:
+                    broken.append(f"reader {number} says too much of {text[:300]!r}")
             except Exception as error:
                 broken.append(f"reader {number}, {text[:300]!r}: {error!r}")
             if time.process_time() - started > _SLOW:

@@ -10,8 +10,12 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from muniment.errors import NameRefused
 from muniment.identifiers import parse_pdi
 from muniment.names import Names
 
@@ -110,3 +114,20 @@ def test_threads_and_forks_share_one_book(tmp_path: Path) -> None:
         assert os.waitpid(child, 0)[1] == 0
         assert sorted(given) == list(range(1, 101))
         assert names.mint(SERIES).first == 102
+
+
+def test_a_process_whose_clock_is_behind_gives_no_names_of_yesterday(tmp_path: Path) -> None:
+    """Two machines may differ by a second at midnight: the one behind waits for the other's day."""
+    folder = make(tmp_path / "names")
+    before = datetime(2030, 5, 31, 23, 59, 59, tzinfo=UTC)
+    with (
+        Names.open(folder, lambda: before) as behind,
+        Names.open(folder, lambda: before + timedelta(seconds=1)) as ahead,
+    ):
+        assert str(behind.mint(SERIES)[0]) == f"pdi://{SERIES}/2030/05/31/1.text.1"
+        assert str(ahead.mint(SERIES)[0]) == f"pdi://{SERIES}/2030/06/01/1.text.1"
+        for mint in (lambda: behind.mint(SERIES), lambda: behind.mint_name(SERIES, "x", "text")):
+            with pytest.raises(NameRefused, match="until the clock has caught up") as caught:
+                mint()
+            assert (caught.value.status, caught.value.retry_after) == (503, 1)
+        assert str(ahead.mint(SERIES)[0]) == f"pdi://{SERIES}/2030/06/01/2.text.1"

@@ -26,7 +26,7 @@ from muniment.registry.export import (
     page_markdown,
     registry_json,
 )
-from muniment.registry.reading import read_registration_file
+from muniment.registry.reading import read_mapping
 from muniment.registry.validation import assign, follow_rules, same, validate
 
 EXAMPLE: dict[str, Any] = yaml.safe_load(
@@ -242,7 +242,7 @@ def test_a_file_that_is_no_registration_is_refused(tmp_path: Path, text: str, me
     path = tmp_path / "registration.yaml"
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(UsageError, match=message):
-        read_registration_file(path)
+        read_mapping(path)
 
 
 def test_approval_needs_good_checks_or_a_waiver(empty: Registry) -> None:

@@ -224,9 +224,9 @@ def propose(
     kind: str, name: str, source: Path, reason: str, by: str, folder: Path, as_json: bool
 ) -> None:
     """Hand in a registration (YAML or JSON), or a revision of one; see `registry template`."""
-    from muniment.registry.reading import read_registration_file
+    from muniment.registry.reading import read_mapping
 
-    body = read_registration_file(source)
+    body = read_mapping(source)
     _shown(_open(folder).propose(kind, name, by, body, reason), as_json)
 
 

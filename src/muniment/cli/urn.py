@@ -172,12 +172,11 @@ def _show(verdict: Any, outcome: Any) -> None:
 
 
 def _records(path: Path) -> dict[str, list[Any]]:
-    import yaml
-
     from muniment.identifiers.ddds import Naptr
+    from muniment.registry.reading import read_mapping
 
+    content = read_mapping(path, "NAPTR records")
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
         return {
             str(key).lower().rstrip("."): [
                 Naptr(
@@ -189,7 +188,7 @@ def _records(path: Path) -> dict[str, list[Any]]:
             ]
             for key, records in content.items()
         }  # fmt: skip
-    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path} does not hold NAPTR records: {error}") from error
 
 

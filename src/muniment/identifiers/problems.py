@@ -8,6 +8,8 @@ from muniment.errors import IdentifierError
 
 __all__ = ["Problem", "Problems"]
 
+_LONGEST = 600  # characters of a message
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -23,8 +25,12 @@ class Problem:
         return self.code.startswith("E_")
 
     def error(self) -> IdentifierError:
-        """Return the error to raise."""
-        return IdentifierError(self.code, self.message, self.position)
+        """Return the error to raise; what a message quotes may be long, a sentence is not."""
+        message = self.message
+        if len(message) > _LONGEST:
+            half = _LONGEST // 2
+            message = f"{message[:half]} … {message[-half:]}"
+        return IdentifierError(self.code, message, self.position)
 
 
 @dataclass(slots=True)

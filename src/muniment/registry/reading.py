@@ -1,4 +1,4 @@
-"""A registration from a file that somebody sent: YAML or JSON, and nothing that grows by itself."""
+"""Files that somebody sent: YAML or JSON, small, and nothing in them that grows by itself."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import yaml
 
 from muniment.errors import UsageError
 
-__all__ = ["read_registration_file"]
+__all__ = ["REGISTRATION", "read_mapping"]
 
 _LARGEST = 1 << 18  # octets; the example of GFD.191 has a fiftieth of that
-_HINT = "see: muniment registry template"
+REGISTRATION = "a registration (see: muniment registry template)"
 
 
 class _Loader(yaml.SafeLoader):
@@ -24,18 +24,18 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def read_registration_file(path: Path) -> dict[str, Any]:
-    """Return the content of a registration in the types of JSON."""
+def read_mapping(path: Path, what: str = REGISTRATION) -> dict[str, Any]:
+    """Return the content of a file in the types of JSON; ``what`` is what it should hold."""
     size = path.stat().st_size
     if size > _LARGEST:
-        raise UsageError(f"{path} has {size:,} octets, more than a registration can ({_LARGEST:,})")
+        raise UsageError(f"{path} has {size:,} octets, more than {what} can have ({_LARGEST:,})")
     try:
         body = yaml.load(path.read_text(encoding="utf-8"), _Loader)
         if not isinstance(body, dict):
-            raise UsageError(f"{path} does not hold a registration; {_HINT}")
+            raise UsageError(f"{path} does not hold {what}")
         plain: dict[str, Any] = _plain(body)
     except RecursionError:
-        raise UsageError(f"{path} is nested too deep for a registration; {_HINT}") from None
+        raise UsageError(f"{path} is nested too deep for {what}") from None
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise UsageError(f"{path} is neither YAML nor JSON: {error!s:.300}") from None
     return plain
