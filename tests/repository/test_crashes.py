@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import subprocess
@@ -12,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from muniment.arc import read_arc_file
+from muniment.arc import FORMATS, read_arc_file
 from muniment.repository import Session, Source, Store
+from muniment.repository.exchange import import_files
 from muniment.repository.storage import Growing
 from muniment.repository.verify import verify
 from muniment.tape.exact import read_exactly
+from muniment.tape.write import TAPE_END, tape_head, tape_record
 
 WRITER = Path(__file__).with_name("writer.py")
 
@@ -114,6 +117,39 @@ def _write(folder: Path, name: str, output: int) -> None:
             for added in session.acknowledged:
                 os.write(output, f"{added.package} {added.pdi} {added.contents[0]}\n".encode())
             session.acknowledged = []
+
+
+def test_killed_imports_are_finished_by_the_next(tmp_path: Path) -> None:
+    tape, warc = tmp_path / "t.xml", tmp_path / "w.warc"
+    records = [tape_record(f"urn:r:{n}", "2026-01-01", b"<r>%d</r>" % n) for n in range(60)]
+    tape.write_bytes(b"".join([tape_head("urn:t", [], "2026-01-01"), *records, TAPE_END]))
+    form = FORMATS["warc"]
+    with warc.open("wb") as stream:
+        stream.write(form.first("urn:w", "w.warc", "2026-01-01T00:00:00Z", {}))
+        for n in range(60):
+            digest = hashlib.sha256(b"x" * n).hexdigest()
+            uri, date = f"urn:s:{n}", "2026-01-01T00:00:00Z"
+            stream.write(form.header(str(n), uri, date, "text/plain", n, digest))
+            stream.write(b"x" * n + form.end)
+    chance = random.Random(7)
+    for round_ in range(12):
+        folder = tmp_path / f"store{round_}"
+        Store.create(folder).close()
+        child = os.fork()
+        if child == 0:  # pragma: no cover
+            try:
+                with Store(folder) as store:
+                    import_files(store, [tape, warc])
+            finally:
+                os._exit(0)
+        time.sleep(chance.uniform(0, 0.15))
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        with Store(folder) as store:
+            import_files(store, [tape, warc])
+            assert import_files(store, [tape, warc]).files == 0
+            assert len(list(store.catalogue.records(kind="record"))) == 60
+            assert verify(store).good
 
 
 def test_writers_at_the_same_time_do_not_disturb_each_other(tmp_path: Path) -> None:

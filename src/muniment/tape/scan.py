@@ -2,9 +2,9 @@
 
 The tape's own tags are matched by one expression that allows whatever XML allows there: any
 prefix, white space, attributes, comments. Inside a record only four things can look like its end
-tag or hide it: comments, CDATA sections, processing instructions and elements of the same name; a
-second expression stops at these alone. A record that fits neither goes through expat, by itself,
-and scanning resumes behind it. UTF-16 is scanned as UTF-8 and measured as UTF-16.
+tag or hide it: comments, CDATA sections, processing instructions and elements of the same name;
+searches for their few bytes stop at these alone. A record that fits neither goes through expat, by
+itself, and scanning resumes behind it. UTF-16 is scanned as UTF-8 and measured as UTF-16.
 
 The tape is taken to be well-formed: ``exact.read_exactly`` proves that, before a foreign tape is
 let in and whenever a store is verified.
