@@ -160,13 +160,57 @@ def test_everything_works_without_javascript(browser: Any, address: str) -> None
 
 @pytest.mark.parametrize("path", [*PAGES.values(), "/a/evil/t/s/~0", "/a/evil/t/s/~2", "/a/evil"])
 def test_a_phone_scrolls_in_one_direction(browser: Any, address: str, path: str) -> None:
-    visitor = Visitor(browser, address, viewport={"width": 390, "height": 780})
+    visitor = Visitor(browser, address, viewport={"width": 320, "height": 780})
     page = visitor.open(path)
     width = page.evaluate("document.documentElement.scrollWidth")
     name = next((name for name, other in PAGES.items() if other == path), "evil")
     visitor.shoot(f"phone-{name}")
     visitor.context.close()
-    assert width <= 390
+    assert width <= 320
+
+
+# What axe does not look at: small targets that stand alone, and headings that skip a level.
+RULES = """() => {
+  const faults = [];
+  for (const one of document.querySelectorAll("a, button, input, select, summary, textarea")) {
+    const box = (one.type === "checkbox" && one.closest("label") || one).getBoundingClientRect();
+    const within = getComputedStyle(one).display === "inline"
+      && one.parentElement.textContent.trim() !== one.textContent.trim();
+    if (box.width && (box.width < 24 || box.height < 24) && !within && !one.closest("svg"))
+      faults.push(`${box.width}x${box.height} ${one.outerHTML.slice(0, 80)}`);
+  }
+  let last = 0;
+  for (const heading of document.querySelectorAll("h1, h2, h3, h4")) {
+    const level = Number(heading.tagName[1]);
+    if (level > last + 1) faults.push(`after h${last}: ${heading.outerHTML.slice(0, 80)}`);
+    last = level;
+  }
+  if (document.querySelectorAll("h1").length !== 1) faults.push("not one h1");
+  if (document.querySelector("th:not([scope])")) faults.push("th without scope");
+  if (!document.documentElement.lang) faults.push("no language");
+  return faults;
+}"""
+
+
+@pytest.mark.parametrize("path", PAGES.values())
+def test_targets_are_large_enough_and_headings_in_order(
+    browser: Any, address: str, path: str
+) -> None:
+    visitor = Visitor(browser, address)
+    faults = visitor.open(path).evaluate(RULES)
+    visitor.context.close()
+    assert faults == []
+
+
+def test_what_has_the_focus_can_be_seen(visitor: Visitor) -> None:
+    page = visitor.open("/a/trees/t/main/tree")
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        style, top = page.evaluate(
+            "() => { const e = document.activeElement;"
+            " return [getComputedStyle(e).outlineStyle, e.getBoundingClientRect().top]; }"
+        )
+        assert style == "solid" and -2 < top < 850
 
 
 def test_the_keyboard_reaches_the_content(visitor: Visitor) -> None:

@@ -30,8 +30,16 @@ _INSIDE = ("column", "primary-key", "candidate-key", "foreign-key", "check", "tr
            "parameter")  # fmt: skip
 
 
-def describe_page(request: Request, problem: str = "", nothing: bool = False) -> Page:
-    """Everything in an archive that can be described, a part at a time."""
+def describe_page(
+    request: Request,
+    problem: str = "",
+    nothing: bool = False,
+    written: dict[str, str] | None = None,
+) -> Page:
+    """Everything in an archive that can be described, a part at a time.
+
+    After a ``problem`` the form still holds what was ``written`` in it.
+    """
     archive = open_archive(request)
     site: Site = request.app.state.site
     metadata = read_metadata(archive.path)
@@ -45,7 +53,7 @@ def describe_page(request: Request, problem: str = "", nothing: bool = False) ->
         "missing": sum(not place.description for place in there),
         "list": [
             {"number": number, "kind": place.kind, "place": place.name,
-             "description": place.description or ""}
+             "description": (written or {}).get(f"d{number}", place.description or "")}
             for number, place in shown[:_MOST]
         ],
         "saved": 0 if nothing else _saved(request),
@@ -55,11 +63,9 @@ def describe_page(request: Request, problem: str = "", nothing: bool = False) ->
         "state": hashlib.sha256(metadata).hexdigest(),
         "describe_url": urls.page("describe", **({"in": within} if within else {})),
         "inside": [
-            (place.name, urls.page("describe", **{"in": place.name}), *_counts(there, place.name))
-            for place in there
-            if place.kind in ("table", "view", "routine", "type")
-            and len(place.name) <= _LONGEST_NAME
-            and _counts(there, place.name)[0]
+            (name, urls.page("describe", **{"in": name}), *counts)
+            for name, counts in _counts(there).items()
+            if counts[0] and len(name) <= _LONGEST_NAME
         ][:_MOST],
         "problem": problem,
         "possible": site.describable,
@@ -76,10 +82,17 @@ def _shown(there: list[Place], within: str) -> list[tuple[int, Place]]:
     return [(n, p) for n, p in every if p.kind not in _INSIDE]
 
 
-def _counts(there: list[Place], name: str) -> tuple[int, int]:
-    """How many things lie inside a table, and how many of them have no description."""
-    inside = [place for place in there if place.name.startswith(f"{name}.")]
-    return len(inside), sum(not place.description for place in inside)
+def _counts(there: list[Place]) -> dict[str, list[int]]:
+    """How many things lie inside each table, and how many of them have no description."""
+    counts = {p.name: [0, 0] for p in there if p.kind in ("table", "view", "routine", "type")}
+    for place in there:
+        home = place.name
+        while (home := home.rpartition(".")[0]) and home not in counts:
+            pass
+        if home and place.name not in counts:
+            counts[home][0] += 1
+            counts[home][1] += not place.description
+    return counts
 
 
 def _changes(form: dict[str, str], there: list[Place]) -> dict[tuple[str, str], str]:
@@ -126,7 +139,7 @@ def _save(request: Request, form: dict[str, str]) -> Response:
     site: Site = request.app.state.site
     archive = open_archive(request)
     if not site.may_describe(request, form.get("token", "").strip()):
-        page = describe_page(request, problem=text_of("describe_refused"))
+        page = describe_page(request, problem=text_of("describe_refused"), written=form)
         page.status = 403
         return render(request, page)
     metadata = read_metadata(archive.path)
