@@ -587,6 +587,19 @@ def test_asking_for_one_rule_still_reads_what_it_needs(tmp_path: Path) -> None:
     assert errors(validate(path, rules=["G_4.1-1"], jobs=1).finish()) == {"G_4.1-1"}
 
 
+def test_a_long_comment_takes_time_in_proportion(tmp_path: Path) -> None:
+    comment = b"<!--" + b"x" * (24 << 20) + b"-->"
+    files = {**VALID, ARTIST: VALID[ARTIST].replace(b"<row>", b"<row>" + comment, 1)}
+    started = time.process_time()
+    assert check(tmp_path, files).valid
+    with open_siard(tmp_path / "museum.siard") as source:
+        schema, table = next(source.describe().tables())
+        parts = source.parts(schema, table)
+        batches = [b for part in parts for b in source.batches(schema, table, part)]
+    assert sum(batch.rows for batch in batches) == 3
+    assert time.process_time() - started < 8
+
+
 def test_endless_white_space_takes_no_time(tmp_path: Path) -> None:
     blank = b"<row>" + b"  " * 2_000_000
     files = {**VALID, ARTIST: VALID[ARTIST].replace(b"<row>", blank)}
