@@ -1,6 +1,6 @@
-"""Feeding expat: long comments and tags take time in proportion to their length, and have a limit.
+"""Feeding expat: comments and tags have a limit, since long ones take it forever.
 
-Versions before 2.6 scan a token from its start whenever more of it comes.
+Versions before 2.6 scan a token from its start with every megabyte of it that comes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Any
 
 __all__ = ["Feeder", "TokenTooLong"]
 
-_LIMIT = 1 << 28  # bytes of one token
+_LIMIT = 1 << 25  # bytes of one token
+_PORTION = 1 << 20  # bytes; what pyexpat takes at a time
 
 
 class TokenTooLong(ValueError):
@@ -17,7 +18,7 @@ class TokenTooLong(ValueError):
 
 
 class Feeder:
-    """Gives a parser its bytes; while a token is open, in portions that double."""
+    """Gives a parser its bytes, in large portions while a token is open."""
 
     def __init__(self, parser: Any) -> None:
         self._parser = parser
@@ -28,11 +29,18 @@ class Feeder:
         """Take the next bytes; the parser may get them later."""
         self._held.append(data)
         self._size += len(data)
-        if self._open + self._size > _LIMIT + (1 << 25):
-            raise TokenTooLong(f"a comment or a tag of more than {_LIMIT >> 20} MiB")
-        if self._size < self._open and not final:
+        if self._size < min(self._open, _PORTION) and not final:
             return
-        portion, self._held = b"".join(self._held), []
-        self._fed, self._size = self._fed + len(portion), 0
-        self._parser.Parse(portion, final)
+        whole = memoryview(b"".join(self._held))
+        self._held, self._size = [], 0
+        for start in range(0, len(whole), _PORTION):
+            self._parse(whole[start : start + _PORTION])
+        if final:
+            self._parser.Parse(b"", True)
+
+    def _parse(self, portion: memoryview) -> None:
+        self._parser.Parse(portion, False)
+        self._fed += len(portion)
         self._open = self._fed - self._parser.CurrentByteIndex
+        if self._open > _LIMIT:
+            raise TokenTooLong(f"a comment or a tag of more than {_LIMIT >> 20} MiB")
