@@ -336,7 +336,7 @@ def test_fast_reads_no_rows_and_says_nothing_about_them(tmp_path: Path) -> None:
 
 def test_the_limiter_tells_the_first_and_counts_the_rest() -> None:
     limiter = Limiter(first=2, most=3)
-    told = []
+    told: list[Finding] = []
     for n in range(10):
         told += limiter.admit(Finding("R", Severity.ERROR, f"row {n}", "bad"), f"kind {n % 2}")
     rest = list(limiter.rest())
