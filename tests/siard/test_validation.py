@@ -26,7 +26,7 @@ from broken_archives import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muniment.errors import UsageError
+from muniment.errors import SiardError, UsageError
 from muniment.findings import Finding, Limiter, Severity
 from muniment.siard import Validation, open_siard, validate
 from muniment.siard.lobs.folders import Root
@@ -336,7 +336,7 @@ def test_fast_reads_no_rows_and_says_nothing_about_them(tmp_path: Path) -> None:
 
 def test_the_limiter_tells_the_first_and_counts_the_rest() -> None:
     limiter = Limiter(first=2, most=3)
-    told = []
+    told: list[Finding] = []
     for n in range(10):
         told += limiter.admit(Finding("R", Severity.ERROR, f"row {n}", "bad"), f"kind {n % 2}")
     rest = list(limiter.rest())
@@ -585,6 +585,19 @@ def test_asking_for_one_rule_still_reads_what_it_needs(tmp_path: Path) -> None:
     at = data.rfind(b"content/schema0/table1/lob7/record0.txt") - 46
     path.write_bytes(data[: at + 16] + b"\0\0\0\0" + data[at + 20 :])
     assert errors(validate(path, rules=["G_4.1-1"], jobs=1).finish()) == {"G_4.1-1"}
+
+
+def test_a_long_comment_is_refused_before_it_takes_forever(tmp_path: Path) -> None:
+    comment = b"<!--" + b"x" * (48 << 20) + b"-->"
+    files = {**VALID, ARTIST: VALID[ARTIST].replace(b"<row>", b"<row>" + comment, 1)}
+    started = time.process_time()
+    assert "a comment or a tag of more than 32 MiB" in messages(check(tmp_path, files))
+    with open_siard(tmp_path / "museum.siard") as source:
+        schema, table = next(source.describe().tables())
+        with pytest.raises(SiardError, match="a comment or a tag of more than 32 MiB"):
+            for part in source.parts(schema, table):
+                list(source.batches(schema, table, part))
+    assert time.process_time() - started < 15
 
 
 def test_endless_white_space_takes_no_time(tmp_path: Path) -> None:

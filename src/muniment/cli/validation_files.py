@@ -199,12 +199,12 @@ def format_junit(result: Validation) -> str:
 def _case(result: Validation, rule: str, state: str) -> str:
     found = [finding for finding in result.findings if finding.rule == rule]
     lines = escape("\n".join(f"{safe(f.where)}: {safe(f.message)}" for f in found))
-    start = f'<testcase classname="{rule.partition("-")[0]}" name={quoteattr(rule)}'
+    start = f'<testcase classname="{rule.partition("-")[0]}" name={quoteattr(rule)} time="0"'
     if state == "not-applicable":
         return f"{start}><skipped/></testcase>"
     if state == "fail":
         total = sum(f.count for f in found if f.severity == "error")
         message = quoteattr(f"{count(total, 'error')}: {safe(found[0].message)}")
-        return f"{start}><failure message={message}>{lines}</failure></testcase>"
+        return f'{start}><failure type="error" message={message}>{lines}</failure></testcase>'
     output = f"<system-out>{lines}</system-out>" if lines else ""
     return f"{start}>{output}</testcase>"

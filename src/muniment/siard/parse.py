@@ -16,6 +16,7 @@ from xml.parsers import expat
 from muniment.errors import SiardError
 from muniment.kernels import Reading, reading_kernel, worth_while
 from muniment.siard.cells import UNEXPECTED, unescape_cells, unescape_text
+from muniment.siard.feeding import Feeder, TokenTooLong
 from muniment.siard.lobs.location import reference_of
 from muniment.siard.rows import in_utc
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
@@ -328,17 +329,20 @@ class _ExactParser:
         self._parser.EndElementHandler = self._end
         self._parser.CharacterDataHandler = self._text
         self._parser.StartDoctypeDeclHandler = self._doctype
+        self._feed = Feeder(self._parser)
 
     def feed(self, data: bytes, *, final: bool = False) -> Batch:
         """Take the next bytes; return the rows that they completed."""
         try:
-            self._parser.Parse(data, final)
+            self._feed(data, final)
         except expat.ExpatError as error:
             position = self._offset + self._parser.ErrorByteIndex
             reason = expat.errors.messages[error.code]
             raise SiardError(
                 f"{self._where}: malformed XML at byte {position}: {reason}; the file is damaged"
             ) from error
+        except TokenTooLong as error:
+            raise SiardError(f"{self._where}: {error}") from error
         rows, self._rows = self._rows, []
         return Batch(b"".join(rows), len(rows))
 

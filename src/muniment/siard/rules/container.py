@@ -23,7 +23,8 @@ RULES = (
         "G_4.1-1", "M",
         "The archive is one ZIP file as PKWARE's specification has it.",
         "The central directory; each local header against it; that no two entries share a name or "
-        "bytes; the size and checksum (CRC-32) of every entry, by reading it.",
+        "bytes; the size and checksum (CRC-32) of every entry, by reading it. Bytes before or "
+        "after the ZIP file are a warning, since readers skip them.",
         "Pack the archive again with a standard tool, or fetch it again from where it came.",
     ),
     Rule(

@@ -26,7 +26,8 @@ RULES = (
         "that each type of the metadata is one of SQL:2008. Whether the SQL of views, routines, "
         "triggers and checks is SQL:2008 is not checked: products archive their own dialect, "
         "which 5.14 and 5.15 allow.",
-        "Write the file again as XML 1.0 without a document type.",
+        "Write the file again as XML 1.0 without a document type; give what has a type one of "
+        "SQL:2008.",
     ),
     Rule(
         "G_3.2-1", "M",

@@ -7,10 +7,12 @@ spelt anew, element by element, as the plain file that means the same; memory do
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
+
+from muniment.siard.feeding import Feeder, TokenTooLong
 
 __all__ = ["Head", "Malformed", "RowRun", "row_runs"]
 
@@ -135,7 +137,7 @@ class _Speller:
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._text
         parser.StartDoctypeDeclHandler = self._doctype
-        self._parse: Callable[[bytes, bool], int] = parser.Parse
+        self._parse = Feeder(parser)
         self._parser = parser
 
     def feed(self, data: bytes | None) -> None:
@@ -147,6 +149,8 @@ class _Speller:
             rule = "G_3.3-1" if "encoding" in reason or ("token" in reason and _bad(data)) else ""
             at = self._parser.ErrorByteIndex
             raise Malformed(f"malformed XML at byte {at}: {reason}", rule or "T_6.0-2") from error
+        except TokenTooLong as error:
+            raise Malformed(str(error)) from error
         except (LookupError, ValueError) as error:
             raise Malformed(f"its encoding cannot be read: {error}", "G_3.3-1") from error
 
