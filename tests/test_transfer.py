@@ -385,6 +385,25 @@ def test_a_schema_can_be_renamed_and_tables_chosen(shop: Path, tmp_path: Path) -
     assert rows(tmp_path / "back.db", "sale") == rows(shop, "sale")
 
 
+@pytest.mark.parametrize(("target", "original"), [("duckdb", None), ("db", False)])
+def test_what_only_the_source_has_is_listed(
+    shop: Path, tmp_path: Path, target: str, original: bool | None
+) -> None:
+    """An index has no place in SIARD: another product does not get it, and is told so."""
+    archive(url(shop), tmp_path / "s.siard")
+    scheme = {"duckdb": "duckdb", "db": "sqlite"}[target]
+    report = restore(
+        tmp_path / "s.siard", f"{scheme}:///{tmp_path / 'back'}.{target}", original_types=original
+    )
+    (index,) = [each for each in report.left_out if each.kind == "index"]
+    assert (index.name, index.sql) == (
+        "sale_item of main.sale",
+        "CREATE INDEX sale_item ON sale (item)",
+    )
+    assert report.left_out_file is not None
+    assert "CREATE INDEX sale_item" in report.left_out_file.read_text()
+
+
 def test_hostile_definitions_do_nothing_but_define(shop: Path, tmp_path: Path) -> None:
     archive(url(shop), tmp_path / "s.siard")
     victim = tmp_path / "victim.db"

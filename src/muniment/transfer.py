@@ -23,7 +23,7 @@ from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.placement import Placements
 from muniment.siard.lobs.storing import External
 from muniment.sql.batch import Batch
-from muniment.sql.leftout import LeftOut, format_left_out
+from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
 from muniment.sql.original import join_original, split_original
 from muniment.sql.selection import Selection
@@ -239,7 +239,7 @@ def restore(
     ):
         source = unlinked(archived, datalink_root)
         store: Source = source
-        database = _chosen(source.describe(), tables)
+        database = whole = _chosen(source.describe(), tables)
         if original_types is False:
             database = without_originals(database)
         elif original_types:
@@ -253,6 +253,9 @@ def restore(
         notes = [*source.changed(), *told, *_notes(target)]
     report = reported(counts, notes, started, 0, ())
     missing = tuple(getattr(target, "left_out", ()))
+    again = original_types is not False and getattr(target, "runs_originals", True)
+    if constraints and not (again and _is_product(database.database_product, url)):
+        missing += tuple(left_out_originals(whole, databases.product_of(url)))
     file = left_out or _place_of_left_out(path, url)
     return _with_left_out(report, missing, file, path, database.database_product)
 
@@ -283,13 +286,18 @@ def _with_left_out(
 
 
 def _refuse_other_product(database: Database, url: str) -> None:
-    product, known = databases.product_of(url), database.database_product
-    names = product.lower().split(" and ")  # one module may be for several
-    if not (known or "").lower().startswith(tuple(names)):
+    known = database.database_product
+    if not _is_product(known, url):
         raise UsageError(
-            f"the archive comes from {known or 'an unknown product'}; {product} does not have its "
-            "original types: leave out --original-types"
+            f"the archive comes from {known or 'an unknown product'}; {databases.product_of(url)} "
+            "does not have its original types: leave out --original-types"
         )
+
+
+def _is_product(known: str | None, url: str) -> bool:
+    """Whether an archive comes from the product of a URL."""
+    names = databases.product_of(url).lower().split(" and ")  # one module may be for several
+    return (known or "").lower().startswith(tuple(names))
 
 
 def copy(

@@ -116,7 +116,7 @@ def test_a_database_goes_there_and_back(postgresql_url: str, tmp_path: Path) -> 
     assert compare(first, str(tmp_path / "a.siard")).equal
     report = restore(tmp_path / "a.siard", postgresql_url, left_out=tmp_path / "left-out.sql")
     kinds = {each.kind for each in report.left_out}
-    assert kinds == {"default", "original definition"}
+    assert kinds == {"default", "index"}
     with open_source(postgresql_url) as source:
         schema, table = find(source, "a")
         assert sample.read(source, schema, table) == [["1", "100%"], ["2", None]]

@@ -76,6 +76,8 @@ def create_target(url: str, *, replace: bool = False) -> Iterator[GenericTarget]
 class GenericTarget:
     """A database behind SQLAlchemy as a target."""
 
+    runs_originals = False  # only keys are made again, whatever the product
+
     def __init__(self, connection: sa.Connection) -> None:
         self.notes: list[str] = []
         self.left_out: list[LeftOut] = []
@@ -138,10 +140,6 @@ class GenericTarget:
             for trigger in table.triggers:
                 reason = "triggers are not made through SQLAlchemy"
                 self.left_out.append(left_out_trigger(schema, table, trigger, reason))
-            _, original = split_original(table.description)
-            for sql in original.statements if original else ():
-                name, reason = f"of {schema.name}.{table.name}", "only keys are made again"
-                self.left_out.append(LeftOut("original definition", name, reason, sql))
         self._make_views(database)
         for schema in database.schemas:
             for routine in schema.routines:

@@ -11,12 +11,28 @@ from dataclasses import dataclass
 
 from muniment.sql.model import Database, Routine, Schema, Table, Trigger, View
 from muniment.sql.names import format_identifier
+from muniment.sql.original import split_original
 
 __all__ = [
-    "LeftOut", "format_left_out", "left_out_rights", "left_out_routine", "left_out_trigger",
-    "left_out_view",
+    "LeftOut", "format_left_out", "left_out_originals", "left_out_rights", "left_out_routine",
+    "left_out_trigger", "left_out_view",
 ]  # fmt: skip
 
+# A statement that makes something, and what it makes; the words before the kind do not matter.
+_MAKES = re.compile(
+    r"\s*CREATE\s+(?:(?:OR\s+REPLACE|UNIQUE|FULLTEXT|SPATIAL|UNLOGGED|TEMPORARY|TEMP|EVENT(?=\s+T)"
+    r"|MATERIALIZED|FOREIGN(?=\s+T)|TEXT\s+SEARCH|DESC(?:ENDING)?|ASC(?:ENDING)?)\s+)*"
+    r"(?P<kind>[A-Z]+)\s+(?:CONCURRENTLY\s+)?(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[^\s(]+)",
+    re.IGNORECASE,
+)
+# What a table's own statement holds beside columns and keys, in the dialects that have it inside.
+_INSIDE = re.compile(
+    r"^\s*(?:(?P<index>(?:FULLTEXT |SPATIAL )?(?:KEY|INDEX) [`\"]?(?P<name>[^`\"(\s]+)[^\n]*?),?$"
+    r"|(?P<partitions>PARTITION BY .*))",
+    re.MULTILINE | re.DOTALL,
+)
+_BY_THE_MODEL = {"table", "schema", "database", "type", "domain", "view", "function", "procedure",
+                 "trigger", "user", "role"}  # fmt: skip
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -86,6 +102,43 @@ def left_out_routine(schema: Schema, routine: Routine, reason: str) -> LeftOut:
 
 def _is_create(sql: str) -> bool:
     return sql.lstrip()[:6].upper() == "CREATE"
+
+
+def left_out_originals(database: Database, product: str) -> Iterator[LeftOut]:
+    """Yield what only the product has that a database comes from, for a target of another one.
+
+    Tables, keys, types, views and routines are described by the archive, and judged by the target.
+    """
+    reason = f"{product} has no word for it here; the statement is of the product it comes from"
+    for where, description in _described(database):
+        _, original = split_original(description)
+        for sql in original.statements if original else ():
+            made = _MAKES.match(sql)
+            kind = made["kind"].lower() if made else ""
+            if kind == "table":
+                yield from _inside(where, sql, reason)
+            elif made and kind not in _BY_THE_MODEL:
+                yield LeftOut(kind, f"{made['name']} of {where}", reason, sql)
+            elif not made and not sql.upper().startswith(("COMMENT ", "GRANT ", "REVOKE ")):
+                yield LeftOut("setting", f"of {where}", reason, sql)
+
+
+def _described(database: Database) -> Iterator[tuple[str, str | None]]:
+    yield "the database", database.description
+    for schema in database.schemas:
+        yield schema.name, schema.description
+        for user_type in schema.types:
+            yield f"{schema.name}.{user_type.name}", user_type.description
+        for table in schema.tables:
+            yield f"{schema.name}.{table.name}", table.description
+
+
+def _inside(where: str, sql: str, reason: str) -> Iterator[LeftOut]:
+    for found in _INSIDE.finditer(sql):
+        if found["index"]:
+            yield LeftOut("index", f"{found['name']} of {where}", reason, found["index"])
+        else:
+            yield LeftOut("partitions", f"of {where}", reason, found["partitions"])
 
 
 def left_out_rights(database: Database, reason: str) -> Iterator[LeftOut]:

@@ -295,7 +295,7 @@ class FirebirdTarget:
     def _originals(self, kind: str, name: str, description: str | None) -> None:
         """Run the statements that stand in a description, if they are Firebird's."""
         _, original = split_original(description)
-        for sql in original.statements if original else ():
+        for sql in original.statements if original and self._same else ():
             reason = self._own_refusal(original, sql)
             if reason is not None:
                 self.left_out.append(LeftOut(kind, f"of {name}", reason, sql))
