@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -74,6 +75,26 @@ def test_pages_hold_every_record_once(store: Store) -> None:
         after = rows[-1][0], harvest.number_of(rows[-1][1])
     assert len(met) == len(set(met)) == 6
     assert met == list(listed(store))
+
+
+@pytest.mark.parametrize("decided", [False, True])
+def test_the_index_leads_to_each_page(
+    store: Store, decided: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if decided:
+        decide(store, "*", "staff", LATER)
+    follow(store)
+    answer, plans = store.catalogue.answer, []
+
+    def explained(question: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        plans.extend(row[3] for row in answer(f"EXPLAIN QUERY PLAN {question}", values))
+        return answer(question, values)
+
+    monkeypatch.setattr(store.catalogue, "answer", explained)
+    list(harvest.select(store.catalogue, Wanted(), ALL, ("2026-11-16T08:00:00Z", 7), 500))
+    searched = [plan for plan in plans if plan.endswith("<?)") and ")>(?,?,?)" in plan]
+    assert len(searched) == 1 + decided, plans
+    assert not any("TEMP B-TREE" in plan for plan in plans)
 
 
 def test_a_new_catalogue_knows_the_dates_again(store: Store) -> None:

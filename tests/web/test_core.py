@@ -19,6 +19,8 @@ objects = st.builds(
     st.lists(text, max_size=3).map(tuple),
     st.just(()) | streams,
     st.lists(st.tuples(names, text), max_size=4).map(tuple),
+    facts=st.just(()),
+    agent=st.just("muniment"),
 )
 
 
