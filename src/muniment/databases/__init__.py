@@ -8,7 +8,6 @@ import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
@@ -109,7 +108,7 @@ def open_source(
 ) -> AbstractContextManager[Source]:
     """Open a database for reading; products without a ``statement_timeout`` (seconds) refuse it."""
     product = _find(url)
-    open_product = _load(product, product.source).open_source
+    open_product = _load(product, product.source, "open_source")
     options = _wanted(product, open_product, statement_timeout=statement_timeout)
     source: AbstractContextManager[Source] = open_product(
         _place(product, url), selection or Selection(), inline_limit=inline_limit, **options
@@ -126,7 +125,7 @@ def open_target(
     not at all refuse it. ``roles`` makes users and roles, where the product has some.
     """
     product = _find(url)
-    create = _load(product, product.target).create_target
+    create = _load(product, product.target, "create_target")
     options = _wanted(product, create, resume=resume or None, roles=roles or None)
     target: AbstractContextManager[Target] = create(
         _place(product, url), replace=replace, **options
@@ -171,7 +170,7 @@ def redact(url: str) -> str:
 def type_tables() -> dict[str, tuple[TypeRow, ...]]:
     """Return, for each product that has one, the table of how its types travel."""
     products = {product.name: product for product in _PRODUCTS.values() if product.types}
-    return {name: _load(p, p.types).TYPES for name, p in sorted(products.items())}
+    return {name: _load(p, p.types, "TYPES") for name, p in sorted(products.items())}
 
 
 def _find(url: str) -> _Product:
@@ -207,9 +206,10 @@ def _wanted(product: _Product, function: Any, **options: Any) -> dict[str, Any]:
     return asked
 
 
-def _load(product: _Product, module: str) -> ModuleType:
+def _load(product: _Product, module: str, name: str) -> Any:
+    """Return what a product's module calls by a name; some load their parts only now."""
     try:
-        return importlib.import_module(module)
+        return getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("muniment"):
             raise

@@ -7,7 +7,7 @@ value that is not of its column's class carries a mark, and a value that only lo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import islice
@@ -38,6 +38,7 @@ __all__ = ["SqliteSource", "connect_sqlite"]
 _PART = 1 << 16  # rows; the parts of a table are the same whatever the number of workers
 _BATCH = 14 << 10  # bytes; what is made of them should stay in the processor's cache
 _WIDEST = 1024  # rowids that are read at once where most of them are free
+_MOST_COLUMNS = 2000  # of one result, in SQLite
 _LAST_ROWID = (1 << 63) - 1
 
 
@@ -113,6 +114,7 @@ class SqliteSource:
         self._utf8 = self._encoding() == "utf-8"
         self._long: set[str] = set()  # tables known to hold long text
         self._checked = LineCheck()
+        self._stepping: list[Generator[Batch | int, None, None]] = []  # rows under way
         try:
             self._catalogue = read_catalogue(
                 self._db, self.path, self._selection, fill=known is None
@@ -126,6 +128,8 @@ class SqliteSource:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for rows in self._stepping:
+            rows.close()  # nobody read them to their end, and they keep the file open
         self._db.close(True)
         self._watch.close(True)
 
@@ -330,7 +334,7 @@ class SqliteSource:
         """Let SQLite join the rows of a range of rowids; the ranges grow or shrink to fit."""
         table, done, step = query.table, 0, 64
         while low <= last:
-            if (stepping := stepping_kernel()) is not None:
+            if (stepping := stepping_kernel()) is not None and query.narrow:
                 yield from self._row_by_row(query, stepping, low, last, done)
                 return
             high = min(low + step - 1, last)
@@ -361,12 +365,16 @@ class SqliteSource:
         stretch = 1
         while low <= last:
             usual, odd = 0, None
-            for found in stepping(self._db, query.values(low, last), query.types(), self._limit):
+            rows = stepping(self._db, query.values(low, last), query.types(), self._limit)
+            self._stepping.append(rows)
+            for found in rows:
                 if isinstance(found, int):
                     odd = found
                     break
                 usual += found.rows
                 yield found
+            rows.close()
+            self._stepping.remove(rows)
             if odd is None:
                 return
             stretch = min(2 * stretch, _WIDEST) if usual < 4 * stretch else 1
@@ -481,6 +489,7 @@ class _Query:
         self._relation = source._relation(table)
         self._texts: dict[bool, str] = {}
         types = map(_predefined, table.columns)
+        self.narrow = len(table.columns) < _MOST_COLUMNS  # there is room for the rowid
         self.limited = any(type_.kind is Kind.TEXT and type_.length for type_ in types)
 
     def joined(self, careful: bool) -> str:

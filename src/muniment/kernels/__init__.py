@@ -9,7 +9,7 @@ at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -39,7 +39,7 @@ Summing = Callable[[bytes], int]
 
 # An SQLite connection, a query, the types of its columns and the longest value that is given whole,
 # to batches and the keys of rows that take a closer look.
-Stepping = Callable[[Any, str, Sequence[Any], int], Iterable[Batch | int]]
+Stepping = Callable[[Any, str, Sequence[Any], int], Generator[Batch | int, None, None]]
 
 # Arrow columns of a database's own values, and the longest text among them that is not unusual, to
 # batches.
@@ -124,7 +124,7 @@ def copying_kernel() -> Copying | None:
 
 def stepping_kernel() -> Stepping | None:
     """Return what reads rows out of SQLite."""
-    kernel: Stepping | None = _loaded("sqlite", "Statement") if worth_while(0) else None
+    kernel: Stepping | None = _loaded("sqlite", "step") if worth_while(0) else None
     return kernel
 
 

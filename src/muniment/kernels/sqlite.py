@@ -8,7 +8,7 @@ statement runs on APSW's own connection, in its transaction.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from ctypes import Array, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from typing import Any
@@ -37,7 +37,7 @@ from muniment.kernels.foreign import (
 from muniment.sql.batch import Batch
 from muniment.sql.types import Kind, PredefinedType
 
-__all__ = ["Statement"]
+__all__ = ["step"]
 
 # Where SQLite's table of functions (struct sqlite3_api_routines) has them; it only ever grows.
 _PLACES = {
@@ -59,45 +59,34 @@ _BATCH = 64 << 10  # bytes
 _ANY_LENGTH = 2**63
 
 
-class Statement:
-    """A query whose first column is the key of its rows; the others become batches.
+def step(
+    db: apsw.Connection, sql: str, types: Sequence[PredefinedType | None], limit: int
+) -> Generator[Batch | int, None, None]:
+    """Yield the rows of a query as batches, and the key of each row that takes a closer look.
 
-    ``types`` are those of the other columns, None where any class of value is taken as text.
-    Values of large types that are longer than ``limit`` bytes are given by reference.
+    The first column of the query is the key. ``types`` are those of the others, None where any
+    class of value is taken as text. Large values of more than ``limit`` bytes come by reference.
     """
-
-    def __init__(
-        self, db: apsw.Connection, sql: str, types: Sequence[PredefinedType | None], limit: int
-    ) -> None:
-        self._db, self._limit = db, np.uint64(limit)
-        self._kinds = np.array([_kind_of(type_) for type_ in types], np.uint8)
-        self._longest = np.array([_length_of(type_) for type_ in types], np.uint64)
-        self._out = np.empty(2 * _BATCH, np.uint8)
-        self._sql = sql.encode("utf-8", "surrogatepass")
-
-    def __iter__(self) -> Iterator[Batch | int]:
-        """Yield batches, and the key of each row that takes a closer look."""
-        handle = _API.prepare(self._db, self._sql)
-        try:
-            yield from self._rows(np.uint64(handle))
-        finally:
-            _API.finalize(handle)
-
-    def _rows(self, handle: np.uint64) -> Iterator[Batch | int]:
-        why, kinds, longest = -1, self._kinds, self._longest
+    kinds = np.array([_kind_of(type_) for type_ in types], np.uint8)
+    longest = np.array([_length_of(type_) for type_ in types], np.uint64)
+    handle = _API.prepare(db, sql.encode("utf-8", "surrogatepass"))
+    statement, out, why = np.uint64(handle), np.empty(2 * _BATCH, np.uint8), -1
+    try:
         while why != END:
             rows, size, why = step_rows(
-                _API.functions, handle, why == ROOM, kinds, longest, self._limit, self._out,
+                _API.functions, statement, why == ROOM, kinds, longest, np.uint64(limit), out,
                 np.uint64(_BATCH),
             )  # fmt: skip
             if rows:
-                yield Batch(self._out[:size].tobytes(), rows)
+                yield Batch(out[:size].tobytes(), rows)
             if why == ODD:
-                yield _API.key(int(handle))
+                yield _API.key(handle)
             elif why == ROOM and not rows:
-                self._out = np.empty(2 * len(self._out), np.uint8)
+                out = np.empty(2 * len(out), np.uint8)
             elif why == FAILED:
-                raise _API.error(self._db)
+                raise _API.error(db)
+    finally:
+        _API.finalize(handle)
 
 
 class _Api:

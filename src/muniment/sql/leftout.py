@@ -109,7 +109,7 @@ def left_out_originals(database: Database, product: str) -> Iterator[LeftOut]:
 
     Tables, keys, types, views and routines are described by the archive, and judged by the target.
     """
-    reason = f"{product} has no word for it here; the statement is of the product it comes from"
+    reason = f"{product} is not given what only another product describes"
     for where, description in _described(database):
         _, original = split_original(description)
         for sql in original.statements if original else ():
