@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from queue import Queue
 from typing import Any, BinaryIO
 
 from muniment.errors import WorkerDied
@@ -21,6 +23,7 @@ from muniment.workers import deaf_children, default_jobs
 __all__ = ["NotPlain", "Read", "Reader", "Side", "no_lob", "reading_side"]
 
 _MESSAGE = 1 << 19
+_AHEAD = 32  # messages that wait here
 
 
 @dataclass(frozen=True)
@@ -112,23 +115,32 @@ class RemoteSide:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self._arrived: Any = None
         self.outcome: str | None = None
 
     def read(self, read: Read) -> Iterator[bytes]:
-        """Yield what the other process reads."""
+        """Yield what the other process reads; a thread takes it in, so that it need not wait."""
         self.outcome = None
+        arrived: Queue[bytes | None] = Queue(_AHEAD)
+        taking = threading.Thread(target=self._take, args=(read, arrived), daemon=True)
+        taking.start()
+        while chunk := arrived.get():
+            yield chunk
+        taking.join()
+        if isinstance(self._arrived, BaseException):
+            raise self._arrived
+        self.outcome = self._arrived
+
+    def _take(self, read: Read, arrived: Queue[bytes | None]) -> None:
         try:
             self._connection.send(read)
             while chunk := self._connection.recv_bytes():
-                yield chunk
-            outcome = self._connection.recv()
-        except (EOFError, OSError) as error:
-            raise WorkerDied(
-                "a worker process was ended from outside; try again with --jobs 1"
-            ) from error
-        if isinstance(outcome, BaseException):
-            raise outcome
-        self.outcome = outcome
+                arrived.put(chunk)
+            self._arrived = self._connection.recv()
+        except (EOFError, OSError):
+            sentence = "a worker process was ended from outside; try again with --jobs 1"
+            self._arrived = WorkerDied(sentence)
+        arrived.put(None)
 
 
 @contextmanager

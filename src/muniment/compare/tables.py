@@ -18,6 +18,7 @@ from muniment.sql.digest import BucketDigest, ContentDigest, OrderedDigest, row_
 from muniment.sql.model import Database, Leaf, shape_of
 from muniment.sql.stores import Source
 from muniment.transfer import Progress
+from muniment.workers import take_quick_turns
 
 __all__ = ["TableComparer", "TableComparison"]
 
@@ -245,6 +246,7 @@ class _Beside:
     """Calls that a thread does in their order, beside this one and only a little behind."""
 
     def __init__(self) -> None:
+        take_quick_turns()
         self._thread = ThreadPoolExecutor(1, "compare")
         self._waiting: deque[Future[None]] = deque()
 
