@@ -87,8 +87,8 @@ def start_workers(
 ) -> Iterator[Workers]:
     """Start workers that see the same state of the source, or none if that cannot be had.
 
-    They are threads if the encoders leave Python free (``threads``), the source does so too, and
-    kernels can be had.
+    They are threads if the encoders leave Python free (``threads``), the source does so too, for so
+    many, and kernels can be had.
     """
     opener = source.opener() if jobs > 1 else None
     if opener is None:
@@ -96,7 +96,10 @@ def start_workers(
         yield Workers(source, [])
         return
     share = source.size() // jobs
-    free = threads and getattr(source, "suits_threads", False) and at_once()
+    few = jobs <= getattr(source, "most_threads", jobs)
+    free = threads and few and getattr(source, "suits_threads", False) and at_once()
+    if free and not hasattr(source, "most_threads"):
+        take_quick_turns()
     started: list[_Worker | _Thread] = []
     hold = getattr(source, "hold", nullcontext)
     try:
@@ -193,7 +196,6 @@ class _Thread:
     """A thread of this process, which reads the source through an opening of its own."""
 
     def __init__(self, opener: Opener) -> None:
-        take_quick_turns()
         self._tasks: SimpleQueue[tuple[Task, Future[_Outcome]] | None] = SimpleQueue()
         self._ready: Future[bool] = Future()
         self._stopped = False

@@ -53,6 +53,11 @@ class Reading:
         ]  # fmt: skip
         self.sql = f"SELECT {self._columns()} FROM {self._relation.sql}{self._rest(part)}"
 
+    @property
+    def plain(self) -> bool:
+        """Whether the server joins rows to what the archive has."""
+        return not (self.wide or self._singles)
+
     def batch(self, lines: list[bytes], done: int) -> Batch:
         """Return a batch of the lines; ``done`` rows came before them."""
         if self.wide:

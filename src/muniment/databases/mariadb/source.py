@@ -102,6 +102,8 @@ class _Opener:
 class MariadbSource:
     """The databases of a server; make it with ``open_source``."""
 
+    most_threads = 2  # rows are cut out of what the network brings one by one
+
     def __init__(
         self,
         session: Session,
@@ -163,6 +165,16 @@ class MariadbSource:
             yield
         finally:
             lock.close()
+
+    @property
+    def suits_threads(self) -> bool:
+        """Whether nearly all rows come as the archive has them."""
+        rows = plain = 0
+        for schema, table in self.describe().tables():
+            reading = Reading(self._options, self._relation(schema, table), schema, table, None)
+            rows += table.rows
+            plain += table.rows if reading.plain else 0
+        return 8 * plain >= 7 * rows
 
     def parts(self, schema: Schema, table: Table) -> Iterator[Part]:
         """Yield ranges of an integer key; None for tables that are read in one go."""

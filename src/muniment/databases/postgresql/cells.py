@@ -94,6 +94,11 @@ class CellReader:
         self._separators: dict[int, list[bytes]] = {}
         self._row = 0
 
+    @property
+    def plain(self) -> bool:
+        """Whether rows come as they are, or nearly always."""
+        return self._rarely and not self._marked
+
     def batch(self, data: bytes) -> Batch:
         """Return the rows of some decoded COPY text."""
         count = data.count(ROW)

@@ -53,6 +53,12 @@ class PostgresqlEncoder:
     trusted: bool = True  # whether numbers are known to fit their declarations
     waiting: bool = False  # whether batches have to be looked at by the process that writes
 
+    @property
+    def plain(self) -> bool:
+        """Whether rows are sent without looking at single cells."""
+        changed = self.dropped or self.waiting or any(map(_changes, self.shapes))
+        return self.trusted and not changed
+
     def __call__(self, batches: Iterable[Batch]) -> PostgresqlPiece:
         items: list[bytes | Batch] = []
         held: list[bytes] = []

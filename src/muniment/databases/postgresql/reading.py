@@ -60,6 +60,11 @@ class Reading:
         ]
         self._cells = CellReader(self.where, self._names, self._nodes, bool(self._large))
 
+    @property
+    def plain(self) -> bool:
+        """Whether nothing has to be done to rows."""
+        return self._checked and self._cells.plain
+
     def batch(self, chunk: bytes) -> Batch:
         """Return the batch of some COPY text."""
         if not self._checked:

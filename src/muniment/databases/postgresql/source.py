@@ -162,6 +162,8 @@ class PostgresqlOpener:
 class PostgresqlSource:
     """The tables of a PostgreSQL database; make it with ``open_source``."""
 
+    most_threads = 2  # rows come one by one, which takes a third of a thread's time
+
     def __init__(self, state: _State, first: Connection | None = None) -> None:
         self._state = state
         self._first = first
@@ -214,6 +216,17 @@ class PostgresqlSource:
             for _, start, end in parts or ()
         )
         return (pages + 1) * _PAGE
+
+    @property
+    def suits_threads(self) -> bool:
+        """Whether nearly all rows come as the archive has them."""
+        pages = plain = 0
+        for schema, table in self.describe().tables():
+            parts = self._state.parts[schema.name, table.name] or ()
+            count = sum((end or start) - start for _, start, end in parts)
+            pages += count
+            plain += count if self._reading(schema, table).plain else 0
+        return 8 * plain >= 7 * pages
 
     def snapshot_token(self) -> str | None:
         """A text that is the same in a later run if nobody has written to the server since."""

@@ -272,6 +272,16 @@ class PostgresqlTarget:
                 f" holds {shape.type}."
             )
 
+    @property
+    def suits_threads(self) -> bool:
+        """Whether nearly all rows go to the server as they are."""
+        cells = plain = 0
+        for schema, table in self._database.tables():
+            count = table.rows * len(table.columns)
+            cells += count
+            plain += count if self.encoder(schema, table).plain else 0
+        return 8 * plain >= 7 * cells
+
     def encoder(self, schema: Schema, table: Table) -> PostgresqlEncoder:
         """Return what turns batches into COPY text."""
         name = schema.name, table.name
