@@ -46,6 +46,18 @@ def test_indexes_and_partitions_inside_the_table_are_listed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE t (a int) PARTITION BY RANGE (a)",
+        "CREATE TABLE t (\n  a int\n) PARTITION BY RANGE (a)",
+        "CREATE TABLE `t` (\n  `a` int\n) ENGINE=InnoDB\n/*!50100 PARTITION BY RANGE (a)",
+    ],
+)
+def test_partitions_are_found_wherever_they_stand(sql: str) -> None:
+    assert found("PostgreSQL", sql) == [("partitions", "of s.t", "PARTITION BY RANGE (a)")]
+
+
 def test_what_the_archive_describes_is_not_listed_twice() -> None:
     comment = "COMMENT ON TABLE t IS 'x'"
     assert found("PostgreSQL", "CREATE TABLE t (a text)", comment, "CREATE TYPE x AS (a int)") == []

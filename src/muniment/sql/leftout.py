@@ -27,8 +27,8 @@ _MAKES = re.compile(
 )
 # What a table's own statement holds beside columns and keys, in the dialects that have it inside.
 _INSIDE = re.compile(
-    r"^\s*(?:(?P<index>(?:FULLTEXT |SPATIAL )?(?:KEY|INDEX) [`\"]?(?P<name>[^`\"(\s]+)[^\n]*?),?$"
-    r"|(?P<partitions>PARTITION BY .*))",
+    r"^[ \t]*(?:(?P<index>(?:FULLTEXT |SPATIAL )?(?:KEY|INDEX) [`\"]?(?P<name>[^`\"(\s]+)[^\n]*?),?$"
+    r"|(?:[^\n]*\)[ \t]*|/\*!\d+ *)?(?P<partitions>PARTITION BY .*))",
     re.MULTILINE | re.DOTALL,
 )
 _BY_THE_MODEL = {"table", "schema", "database", "type", "domain", "view", "function", "procedure",
