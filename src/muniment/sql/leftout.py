@@ -26,11 +26,8 @@ _MAKES = re.compile(
     re.IGNORECASE,
 )
 # What a table's own statement holds beside columns and keys, in the dialects that have it inside.
-_INSIDE = re.compile(
-    r"^[ \t]*(?:(?P<index>(?:FULLTEXT |SPATIAL )?(?:KEY|INDEX) [`\"]?(?P<name>[^`\"(\s]+)[^\n]*?),?$"
-    r"|(?:[^\n]*\)[ \t]*|/\*!\d+ *)?(?P<partitions>PARTITION BY .*))",
-    re.MULTILINE | re.DOTALL,
-)
+_INDEX = re.compile(r"(?:FULLTEXT |SPATIAL )?(?:KEY|INDEX) [`\"]?(?P<name>[^`\"(\s]+)")
+_PARTITIONS = re.compile(r"(?:\)|\n|/\*!\d+)[ \t]*(PARTITION BY .*)", re.DOTALL)
 _BY_THE_MODEL = {"table", "schema", "database", "type", "domain", "view", "function", "procedure",
                  "trigger", "user", "role"}  # fmt: skip
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -134,11 +131,12 @@ def _described(database: Database) -> Iterator[tuple[str, str | None]]:
 
 
 def _inside(where: str, sql: str, reason: str) -> Iterator[LeftOut]:
-    for found in _INSIDE.finditer(sql):
-        if found["index"]:
-            yield LeftOut("index", f"{found['name']} of {where}", reason, found["index"])
-        else:
-            yield LeftOut("partitions", f"of {where}", reason, found["partitions"])
+    for line in sql.splitlines():
+        text = line.strip().removesuffix(",")
+        if found := _INDEX.match(text):
+            yield LeftOut("index", f"{found['name']} of {where}", reason, text)
+    if partitions := _PARTITIONS.search(sql):
+        yield LeftOut("partitions", f"of {where}", reason, partitions[1])
 
 
 def left_out_rights(database: Database, reason: str) -> Iterator[LeftOut]:
