@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from muniment.kernels.machine import find_cells, gather_cells, gather_columns, split_columns
+from muniment.kernels.wide import SIZE
 
 __all__ = ["pick", "split"]
 
@@ -21,8 +22,9 @@ def split(data: bytes, rows: int, width: int) -> list[pa.Array] | None:
     sizes, lengths = np.zeros(width, np.uint64), np.empty(rows * width, np.int64)
     if not split_columns(octets, np.uint64(rows), columns, sizes, lengths):
         return None
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
+    rooms = sizes + np.uint64(SIZE)
+    ends = np.cumsum(rooms)
+    starts = ends - rooms
     texts = np.empty(int(ends[-1]), np.uint8)
     offsets, valid = np.empty((width, rows + 1), np.uint64), np.zeros((width, -(-rows // 8)), "u1")
     offsets[:, 0] = starts
@@ -42,7 +44,7 @@ def pick(xml: bytes, numbers: Sequence[int], width: int) -> list[pa.Array]:
 
 def _picked(octets: Any, starts: Any, ends: Any) -> pa.Array:
     rows = len(starts)
-    texts = np.empty(int((ends - starts).sum()), np.uint8)
+    texts = np.empty(int((ends - starts).sum()) + SIZE, np.uint8)
     offsets, valid = np.zeros(rows + 1, np.uint64), np.zeros(-(-rows // 8), np.uint8)
     gather_cells(octets, starts, ends, texts, offsets, valid)
     return _array(rows, valid, offsets, texts)

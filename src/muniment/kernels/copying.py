@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from muniment.kernels.machine import BAD, LARGEST, copy_to_batch
+from muniment.kernels.wide import SIZE
 
 __all__ = ["decode"]
 
@@ -19,6 +20,6 @@ def decode(copied: bytes) -> bytes | None:
     """Return rows of COPY text as the data of a batch; None leaves it to Python."""
     if len(copied) > LARGEST:
         return None
-    out = np.empty(len(copied), np.uint8)
+    out = np.empty(len(copied) + SIZE, np.uint8)
     size = copy_to_batch(np.frombuffer(copied, np.uint8), out, _PLAIN, _ESCAPED)
     return None if size == BAD else out[: int(size)].tobytes()

@@ -1,7 +1,9 @@
 """The loops that are compiled, all in one file: Numba keeps its code while the file is the same.
 
-Plain loops over arrays of bytes, no objects. Positions are unsigned numbers, as Numba would look
-for negative ones (which count from the end) at each step; so are the constants.
+Loops over arrays of bytes, no objects. Positions are unsigned numbers, as Numba would look for
+negative ones (which count from the end) at each step; so are the constants. What most bytes go
+through takes sixteen of them at a time (``wide``) as long as there are so many, then single ones;
+so every array that is written to has room for sixteen more than it needs.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+
+from muniment.kernels import wide
 
 __all__ = [
     "BAD", "LARGEST", "copy_to_batch", "find_cells", "gather_cells", "gather_columns", "read_rows",
@@ -28,6 +32,7 @@ PLAIN, UTC, OCTETS = range(3)  # and how its text is to be read
 ZERO, ONE, TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 BAD = np.uint64(2**64 - 1)  # the position that says: not for a kernel
 _THREE, _FOUR = np.uint64(3), np.uint64(4)
+_WIDE, _LONG = np.uint64(wide.SIZE), np.uint64(8)
 
 
 @_inlined
@@ -37,6 +42,23 @@ def _copy(source: Any, start: Any, stop: Any, out: Any, to: Any) -> Any:
     for k in range(size):
         out[to + k] = source[start + k]
     return to + size
+
+
+@_part
+def _copy_wide(source: Any, start: Any, stop: Any, target: Any, to: Any) -> Any:
+    """Copy bytes behind which there are enough others; return the position after them."""
+    place, at = target + to, start
+    while at < stop:
+        wide.copy(source + at, place)
+        place += _WIDE
+        at += _WIDE
+    return to + stop - start
+
+
+@_inlined
+def _first(count: Any) -> Any:
+    """Return the mask of the first bytes, fewer than 64."""
+    return (ONE << count) - ONE
 
 
 @_inlined
@@ -93,9 +115,16 @@ def copy_to_batch(data: Any, out: Any, plain: Any, escaped: Any) -> Any:
 
     ``plain`` says what bytes become, ``escaped`` what they mean after a backslash.
     """
-    end = np.uint64(len(data))
+    end, source, target = np.uint64(len(data)), wide.place(data), wide.place(out)
     at = to = ZERO
     while at < end:
+        if at + _WIDE <= end:
+            found = wide.copy_cells(source + at, target + to)
+            size = wide.first(found) if found else _WIDE
+            at += size
+            to += size
+            if not found:
+                continue
         byte = data[at]
         at += ONE
         if byte == 92:
@@ -107,6 +136,19 @@ def copy_to_batch(data: Any, out: Any, plain: Any, escaped: Any) -> Any:
             out[to] = plain[byte]
         to += ONE
     return to
+
+
+@_part
+def _cell_end(data: Any, source: Any, at: Any, end: Any) -> Any:
+    """Return where a cell ends: at the next mark, or at the end."""
+    while at + _WIDE <= end:
+        found = wide.find_ends(source + at)
+        if found:
+            return at + wide.first(found)
+        at += _WIDE
+    while at < end and data[at] < 0xFD:
+        at += ONE
+    return at
 
 
 @_kernel
@@ -122,14 +164,17 @@ def write_rows(
     tags: Any,
     bounds: Any,
 ) -> Any:
+    """Write rows as XML; return the size, BAD if they hold anything unusual.
+
+    ``tags`` has those of the row and, between them, of the columns; ``bounds`` is where they begin.
+    """
     width, end = np.uint64(len(checks)), np.uint64(len(data))
+    source, target, names = wide.place(data), wide.place(out), wide.place(tags)
     at = to = ZERO
     for _ in range(rows):
-        to = _copy(_ROW_TAGS, ZERO, _ROW_OPEN, out, to)
+        to = _copy_wide(names, ZERO, bounds[ONE], target, to)
         for k in range(width):
-            stop = at
-            while stop < end and data[stop] < 0xFD:
-                stop += ONE
+            stop = _cell_end(data, source, at, end)
             if stop == end:
                 return BAD
             if data[stop] == 0xFE:  # NULL: the one byte of its cell
@@ -139,24 +184,23 @@ def write_rows(
             else:
                 if checked and not _fits(data, at, stop, checks[k], whole[k], fraction[k]):
                     return BAD
-                tag = k + k
-                to = _copy(tags, bounds[tag], bounds[tag + ONE], out, to)
+                tag = k + k + ONE
+                to = _copy_wide(names, bounds[tag], bounds[tag + ONE], target, to)
                 if checks[k] == TEXT:
                     to = _escape(data, at, stop, out, to)
                 else:
                     to = _verbatim(data, at, stop, out, to)
                 if to == BAD:
                     return BAD
-                to = _copy(tags, bounds[tag + ONE], bounds[tag + TWO], out, to)
+                to = _copy_wide(names, bounds[tag + ONE], bounds[tag + TWO], target, to)
             if data[stop] != (0xFD if k + ONE == width else 0xFF):
                 return BAD
             at = stop + ONE
-        to = _copy(_ROW_TAGS, _ROW_OPEN, _ROW_CLOSE, out, to)
+        tag = width + width + ONE
+        to = _copy_wide(names, bounds[tag], bounds[tag + ONE], target, to)
     return to if at == end else BAD
 
 
-_ROW_TAGS = np.frombuffer(b"<row></row>\n", np.uint8)
-_ROW_OPEN, _ROW_CLOSE = np.uint64(5), np.uint64(12)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _ENTITIES = np.frombuffer(b"&amp;&lt;&gt;&quot;&apos;", np.uint8)
 _AMP, _LT, _GT, _QUOT, _APOS = (np.uint64(end) for end in (5, 9, 13, 19, 25))
@@ -165,58 +209,75 @@ _AMP, _LT, _GT, _QUOT, _APOS = (np.uint64(end) for end in (5, 9, 13, 19, 25))
 @_part
 def _verbatim(data: Any, at: Any, stop: Any, out: Any, to: Any) -> Any:
     """Copy a number, date or truth value; BAD if it is more than ASCII."""
-    high = data[at] & 0
+    source, target, end = wide.place(data), wide.place(out), np.uint64(len(data))
+    while at < stop and at + _WIDE <= end:
+        wide.copy(source + at, target + to)
+        size = min(stop - at, _WIDE)
+        if wide.find_beyond_ascii(source + at) & _first(size):
+            return BAD
+        at += size
+        to += size
+    high = np.uint8(0)
     for k in range(stop - at):
-        byte = data[at + k]
-        high |= byte
-        out[to + k] = byte
+        high |= data[at + k]
+        out[to + k] = data[at + k]
     return BAD if high & 0x80 else to + stop - at
 
 
 @_part
 def _escape(data: Any, at: Any, stop: Any, out: Any, to: Any) -> Any:
     """Copy text, escaped as ``siard.cells`` does it; BAD if that has to look at it."""
-    start = at
+    source, target, end, start = wide.place(data), wide.place(out), np.uint64(len(data)), at
     while at < stop:
-        byte = data[at]
-        if byte > 62 and byte < 127 and byte != 92:
-            out[to] = byte
-            to += ONE
-        elif byte == 32:
-            if at == start or at + ONE == stop or data[at - ONE] == 32:
-                to = _escaped(byte, out, to)
-            else:
-                out[to] = byte
-                to += ONE
-        elif byte < 32 or byte == 127 or byte == 92:
-            if byte == 0:
-                return BAD  # a product that counts no further may break the limit of its column
-            to = _escaped(byte, out, to)
-        elif byte == 38:
-            to = _copy(_ENTITIES, ZERO, _AMP, out, to)
-        elif byte == 60:
-            to = _copy(_ENTITIES, _AMP, _LT, out, to)
-        elif byte == 62:
-            to = _copy(_ENTITIES, _LT, _GT, out, to)
-        elif byte == 34:
-            to = _copy(_ENTITIES, _GT, _QUOT, out, to)
-        elif byte == 39:
-            to = _copy(_ENTITIES, _QUOT, _APOS, out, to)
-        elif byte < 128:
-            out[to] = byte
-            to += ONE
-        else:
-            after = _character_end(data, at, stop)
-            if after == BAD:
-                return BAD
-            if byte == 0xC2 and data[at + ONE] < 0xA0:
-                to = _escaped(data[at + ONE], out, to)
-            else:
-                to = _copy(data, at, after, out, to)
-            at = after
-            continue
-        at += ONE
+        if at + _WIDE <= end:
+            size = min(stop - at, _WIDE)
+            gaps = wide.find_spaces(source + at)
+            after = ONE if at == start or data[at - ONE] == 32 else ZERO
+            doubled = gaps & (gaps << ONE | after)
+            final = gaps & ONE << size - ONE if at + size == stop else ZERO
+            odd = (wide.find_odd(source + at) | doubled | final) & _first(size)
+            wide.copy(source + at, target + to)
+            size = wide.first(odd) if odd else size
+            at += size
+            to += size
+            if not odd:
+                continue
+        at, to = _escape_one(data, at, start, stop, out, to)
+        if to == BAD:
+            return BAD
     return to
+
+
+@_part
+def _escape_one(data: Any, at: Any, start: Any, stop: Any, out: Any, to: Any) -> Any:
+    """Copy one character; return the positions after it."""
+    byte = data[at]
+    if byte == 32:
+        if at == start or at + ONE == stop or data[at - ONE] == 32:
+            return at + ONE, _escaped(byte, out, to)
+    elif byte < 32 or byte == 127 or byte == 92:
+        if byte == 0:
+            return at, BAD  # a product that counts no further may break the limit of its column
+        return at + ONE, _escaped(byte, out, to)
+    elif byte == 38:
+        return at + ONE, _copy(_ENTITIES, ZERO, _AMP, out, to)
+    elif byte == 60:
+        return at + ONE, _copy(_ENTITIES, _AMP, _LT, out, to)
+    elif byte == 62:
+        return at + ONE, _copy(_ENTITIES, _LT, _GT, out, to)
+    elif byte == 34:
+        return at + ONE, _copy(_ENTITIES, _GT, _QUOT, out, to)
+    elif byte == 39:
+        return at + ONE, _copy(_ENTITIES, _QUOT, _APOS, out, to)
+    elif byte >= 128:
+        after = _character_end(data, at, stop)
+        if after == BAD:
+            return at, BAD
+        if byte == 0xC2 and data[at + ONE] < 0xA0:
+            return after, _escaped(data[at + ONE], out, to)
+        return after, _copy(data, at, after, out, to)
+    out[to] = byte
+    return at + ONE, to + ONE
 
 
 @_part
@@ -321,8 +382,6 @@ def _is_decimal(data: Any, at: Any, stop: Any, whole: Any, fraction: Any) -> Any
     return True
 
 
-_ROW = np.frombuffer(b"<row>", np.uint8)
-_ROW_END = np.frombuffer(b"</row>", np.uint8)
 _CELL, _NULL, _ROW_MARK = 0xFF, 0xFE, 0xFD
 
 
@@ -338,30 +397,42 @@ def _follows(xml: Any, at: Any, end: Any, text: Any, start: Any, stop: Any) -> A
     return True
 
 
+@_part
+def _is_tag(xml: Any, source: Any, at: Any, end: Any, tag: Any, tags: Any, bounds: Any) -> Any:
+    """Whether a tag stands there: most have no more than eight bytes."""
+    start, stop = bounds[tag], bounds[tag + ONE]
+    if stop - start > _LONG or at + _LONG > end:
+        return _follows(xml, at, end, tags, start, stop)
+    unlike = wide.word(source + at) ^ wide.word(wide.place(tags) + start)
+    return unlike << (np.uint64(64) - _LONG * (stop - start)) == ZERO
+
+
 @_kernel
 def read_rows(xml: Any, out: Any, forms: Any, tags: Any, bounds: Any) -> Any:
-    width, end = np.uint64(len(forms)), np.uint64(len(xml))
+    """Read rows of XML; return their number and the size, BAD if they hold anything unusual.
+
+    ``tags`` has those of the row and, between them, of the columns; ``bounds`` is where they begin.
+    """
+    width, end, source = np.uint64(len(forms)), np.uint64(len(xml)), wide.place(xml)
     at = to = rows = ZERO
-    row_size, row_end_size = np.uint64(len(_ROW)), np.uint64(len(_ROW_END))
+    last = width + width + ONE
     while True:
         while at < end and (xml[at] == 10 or xml[at] == 32 or xml[at] == 9):
             at += ONE
         if at == end:
             return rows, to
-        if not _follows(xml, at, end, _ROW, ZERO, row_size):
+        if not _is_tag(xml, source, at, end, ZERO, tags, bounds):
             return rows, BAD
-        at += row_size
+        at += bounds[ONE]
         for k in range(width):
-            tag = k + k
-            if _follows(xml, at, end, tags, bounds[tag], bounds[tag + ONE]):
+            tag = k + k + ONE
+            if _is_tag(xml, source, at, end, tag, tags, bounds):
                 at += bounds[tag + ONE] - bounds[tag]
                 if forms[k] == PLAIN:
                     at, to = _take_text(xml, at, end, out, to)
                 else:
                     at, to = _compact(xml, at, end, forms[k], out, to)
-                if to == BAD or not _follows(
-                    xml, at, end, tags, bounds[tag + ONE], bounds[tag + TWO]
-                ):
+                if to == BAD or not _is_tag(xml, source, at, end, tag + ONE, tags, bounds):
                     return rows, BAD
                 at += bounds[tag + TWO] - bounds[tag + ONE]
             else:
@@ -369,16 +440,25 @@ def read_rows(xml: Any, out: Any, forms: Any, tags: Any, bounds: Any) -> Any:
                 to += ONE
             out[to] = _ROW_MARK if k + ONE == width else _CELL
             to += ONE
-        if not _follows(xml, at, end, _ROW_END, ZERO, row_end_size):
+        if not _is_tag(xml, source, at, end, last, tags, bounds):
             return rows, BAD
-        at += row_end_size
+        at += bounds[last + ONE] - bounds[last]
         rows += ONE
 
 
 @_part
 def _take_text(xml: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
     """Copy text up to the next tag, free of references and escapes."""
+    source, target = wide.place(xml), wide.place(out)
     while at < end:
+        if at + _WIDE <= end:
+            wide.copy(source + at, target + to)
+            found = wide.find_markup(source + at)
+            size = wide.first(found) if found else _WIDE
+            at += size
+            to += size
+            if not found:
+                continue
         byte = xml[at]
         if byte >= 0x80:
             after = _character_end(xml, at, end)
@@ -460,8 +540,16 @@ def _unescape(xml: Any, at: Any, end: Any, out: Any, to: Any) -> Any:
 @_part
 def _compact(xml: Any, at: Any, end: Any, form: Any, out: Any, to: Any) -> Any:
     """Copy a time without its final Z, or octets in capital letters."""
-    start = to
+    start, source, target = to, wide.place(xml), wide.place(out)
     while at < end and xml[at] != 60:
+        if form == UTC and at + _WIDE <= end:
+            wide.copy(source + at, target + to)
+            found = wide.find_time_end(source + at)
+            size = wide.first(found) if found else _WIDE
+            at += size
+            to += size
+            if not found or xml[at] == 60:
+                continue
         byte = xml[at]
         if form == OCTETS:
             if _hex_digit(byte) < 0:
@@ -490,13 +578,12 @@ def split_columns(data: Any, rows: Any, width: Any, sizes: Any, lengths: Any) ->
     ``lengths`` gets those of all cells, row after row, ``sizes`` the sum of each column. False if
     the batch does not have so many rows and columns.
     """
-    end = np.uint64(len(data))
+    end, source = np.uint64(len(data)), wide.place(data)
     at = cell = ZERO
     for _ in range(rows):
         for k in range(width):
             start = at
-            while at < end and data[at] < 0xFD:
-                at += ONE
+            at = _cell_end(data, source, at, end)
             if at == end:
                 return False
             if data[at] == 0xFE:
@@ -512,11 +599,22 @@ def split_columns(data: Any, rows: Any, width: Any, sizes: Any, lengths: Any) ->
     return at == end
 
 
+@_part
+def _gather(data: Any, at: Any, stop: Any, out: Any, to: Any) -> Any:
+    """Copy bytes wherever they stand; return the position after them."""
+    if at + _WIDE * ((stop - at + _WIDE - ONE) // _WIDE) <= np.uint64(len(data)):
+        return _copy_wide(wide.place(data), at, stop, wide.place(out), to)
+    return _copy(data, at, stop, out, to)
+
+
 @_kernel
 def gather_columns(
     data: Any, rows: Any, width: Any, lengths: Any, starts: Any, out: Any, offsets: Any, valid: Any
 ) -> None:
-    """Copy the cells of each column behind one another, as Arrow lays them out."""
+    """Copy the cells of each column behind one another, as Arrow lays them out.
+
+    The room of each column is followed by as many bytes as may be copied too many.
+    """
     at = cell = ZERO
     for row in range(rows):
         for k in range(width):
@@ -525,11 +623,25 @@ def gather_columns(
                 at += TWO
             else:
                 size = np.uint64(length)
-                starts[k] = _copy(data, at, at + size, out, starts[k])
+                starts[k] = _gather(data, at, at + size, out, starts[k])
                 valid[k, row >> np.uint64(3)] |= np.uint8(1) << np.uint8(row & np.uint64(7))
                 at += size + ONE
             offsets[k, row + ONE] = starts[k]
             cell += ONE
+
+
+@_part
+def _tag_begin(xml: Any, at: Any, end: Any) -> Any:
+    """Return where the next tag begins, or the end."""
+    source = wide.place(xml)
+    while at + _WIDE <= end:
+        found = wide.find_tags(source + at)
+        if found:
+            return at + wide.first(found)
+        at += _WIDE
+    while at < end and xml[at] != 60:
+        at += ONE
+    return at
 
 
 @_kernel
@@ -539,10 +651,10 @@ def find_cells(xml: Any, places: Any, starts: Any, ends: Any) -> Any:
     ``places`` has for each number of a column its place among the wanted ones, or 255.
     """
     end, at, row = np.uint64(len(xml)), ZERO, ZERO
-    while at < end:
-        if xml[at] != 60:
-            at += ONE
-            continue
+    while True:
+        at = _tag_begin(xml, at, end)
+        if at == end:
+            return row
         at += ONE
         if xml[at] == 47:  # </row>, or the end of a cell
             row += ONE if xml[at + ONE] == 114 else ZERO
@@ -558,10 +670,8 @@ def find_cells(xml: Any, places: Any, starts: Any, ends: Any) -> Any:
         place = np.uint64(places[number])
         if place != np.uint64(255):
             starts[place, row] = at
-            while xml[at] != 60:
-                at += ONE
+            at = _tag_begin(xml, at, end)
             ends[place, row] = at
-    return row
 
 
 @_kernel
@@ -570,6 +680,6 @@ def gather_cells(xml: Any, starts: Any, ends: Any, out: Any, offsets: Any, valid
     to = ZERO
     for row in range(np.uint64(len(starts))):
         if starts[row]:  # no cell begins a file
-            to = _copy(xml, starts[row], ends[row], out, to)
+            to = _gather(xml, starts[row], ends[row], out, to)
             valid[row >> np.uint64(3)] |= np.uint8(1) << np.uint8(row & np.uint64(7))
         offsets[row + ONE] = to

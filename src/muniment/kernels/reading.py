@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from muniment.kernels.machine import BAD, LARGEST, OCTETS, PLAIN, UTC, read_rows
+from muniment.kernels.wide import SIZE
 from muniment.sql.batch import Batch
 from muniment.sql.model import Leaf, Shape
 from muniment.sql.types import Kind
@@ -28,10 +29,11 @@ class ReadingKernel:
         self.usable = all(isinstance(shape, Leaf) for shape in shapes)
         if not self.usable:
             return
-        tags = [tag for k in range(1, len(shapes) + 1) for tag in (b"<c%d>" % k, b"</c%d>" % k)]
+        pairs = ((b"<c%d>" % k, b"</c%d>" % k) for k in range(1, len(shapes) + 1))
+        tags = [b"<row>", *(tag for pair in pairs for tag in pair), b"</row>"]
         self._columns = (
             np.array([_form_of(shape) for shape in shapes], np.uint8),
-            np.frombuffer(b"".join(tags), np.uint8),
+            np.frombuffer(b"".join(tags) + bytes(SIZE), np.uint8),
             np.cumsum([0, *map(len, tags)]).astype(np.uint64),
         )
         self._width = len(shapes)
@@ -41,7 +43,8 @@ class ReadingKernel:
         """Return the batch of whole rows, or None if anything is unusual."""
         if len(xml) > LARGEST:
             return None
-        room = len(xml) + 2 * self._width * xml.count(b"<row>")  # a separator and a NULL per cell
+        cells = self._width * xml.count(b"<row>")
+        room = len(xml) + 2 * cells + SIZE  # a separator and a NULL per cell
         if len(self._out) < room:
             self._out = np.empty(room, np.uint8)
         rows, size = read_rows(np.frombuffer(xml, np.uint8), self._out, *self._columns)

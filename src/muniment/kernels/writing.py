@@ -13,6 +13,7 @@ import numpy as np
 
 from muniment.kernels import machine
 from muniment.kernels.machine import BAD, LARGEST, write_rows
+from muniment.kernels.wide import SIZE
 from muniment.sql.model import Leaf, Shape
 from muniment.sql.types import Kind
 
@@ -49,23 +50,24 @@ class WritingKernel:
         if not self.usable:
             return
         limits = [_digits(shape) for shape in shapes]
-        tags = [tag for pair in zip(opens, closes, strict=True) for tag in pair]
+        pairs = zip(opens, closes, strict=True)
+        tags = [b"<row>", *(tag for pair in pairs for tag in pair), b"</row>\n"]
         self._columns = (
             np.array(checks, np.uint8),
             np.array([whole for whole, _ in limits], np.uint64),
             np.array([fraction for _, fraction in limits], np.uint64),
             np.array(nullable, np.bool_),
-            np.frombuffer(b"".join(tags), np.uint8),
+            np.frombuffer(b"".join(tags) + bytes(SIZE), np.uint8),
             np.cumsum([0, *map(len, tags)]).astype(np.uint64),
         )
-        self._row_size = sum(map(len, tags)) + len(b"<row></row>\n")
+        self._row_size = sum(map(len, tags))
         self._out = np.empty(0, np.uint8)
 
     def __call__(self, data: bytes, rows: int, checked: bool) -> bytes | None:
         """Return the XML of a batch's data, or None if it holds anything unusual."""
         if len(data) > LARGEST:
             return None
-        room = _LONGEST * len(data) + rows * self._row_size
+        room = _LONGEST * len(data) + rows * self._row_size + SIZE
         if len(self._out) < room:
             self._out = np.empty(room, np.uint8)
         size = write_rows(np.frombuffer(data, np.uint8), self._out, rows, checked, *self._columns)
