@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from muniment import compare as compare_module
-from muniment.compare import Comparison, compare
+from muniment.compare import Comparison, compare, sides
 from muniment.errors import UsageError
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, archive, restore
@@ -48,6 +48,53 @@ def test_an_archive_equals_its_source(shop: Path, siard: Path) -> None:
         assert table.rows[0] == table.rows[1]
         assert table.digest[0] == table.digest[1] and len(table.digest[0] or "") == 64
         assert table.ordered_digest[0] == table.ordered_digest[1] is not None
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
+    """A table of several parts, with rows that make much XML."""
+    path = tmp_path / "wide.db"
+    db = apsw.Connection(str(path))
+    db.execute("CREATE TABLE wide (id INTEGER PRIMARY KEY, text VARCHAR(100), price DECIMAL(9,2))")
+    with db:
+        db.execute(
+            "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 150000) "
+            "INSERT INTO wide SELECT n, 'text & ' || n, n / 100.0 FROM n"
+        )
+    db.close()
+    archive(url(path), tmp_path / "wide.siard")
+    return path
+
+
+@pytest.mark.parametrize("most", [1 << 26, 1 << 16], ids=["held", "more than is held"])
+def test_parts_are_compared_by_several_threads(
+    wide: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(compare_module, "_SMALL", 0)
+    siard = wide.with_suffix(".siard")
+    alone = compare(url(wide), str(siard), jobs=1)
+    monkeypatch.setattr(sides, "_MOST_XML", most)
+    told: list[int] = []
+    together = compare(
+        url(wide), str(siard), jobs=2, ordered=False, progress=lambda seen: told.append(seen.rows)
+    )
+    assert alone.equal and together.equal
+    assert together.tables[0].digest == alone.tables[0].digest
+    assert told == sorted(told) and told[-1] == 150_000
+
+
+@pytest.mark.parametrize("where", [1, 65_536, 65_537, 150_000])
+def test_a_difference_in_any_part_is_found(
+    wide: Path, monkeypatch: pytest.MonkeyPatch, where: int
+) -> None:
+    monkeypatch.setattr(compare_module, "_SMALL", 0)
+    siard = wide.with_suffix(".siard")
+    result = compare_after(wide, siard, f"UPDATE wide SET text = 'other' WHERE id = {where}")
+    (difference,) = result.differences
+    assert difference.where == f"main.wide (id='{where}').text"
+    fewer = compare_after(wide, siard, f"DELETE FROM wide WHERE id = {where}")
+    (difference,) = fewer.differences
+    assert (difference.a, difference.b) == ("no such row", "a row")
 
 
 def test_where_large_objects_lie_makes_no_difference(
@@ -156,8 +203,8 @@ def test_columns_archived_as_text_are_compared_as_text(shop: Path, tmp_path: Pat
     db.execute("UPDATE item SET made = 'some day' WHERE id = 2")
     db.close()
     archive(url(shop), tmp_path / "a.siard", Selection(as_text=("item.made", "item.weight")))
-    for sides in ((url(shop), str(tmp_path / "a.siard")), (str(tmp_path / "a.siard"), url(shop))):
-        result = compare(*sides, jobs=2)
+    for places in ((url(shop), str(tmp_path / "a.siard")), (str(tmp_path / "a.siard"), url(shop))):
+        result = compare(*places, jobs=2)
         assert result.equal, result.differences
         assert result.notes == (
             "main.item.made was archived as text, and is compared as such",

@@ -44,7 +44,11 @@ ODD = st.sampled_from([
     "1.", ".5", "-", "-.5", "1.234", "123456789.00", "001.00", "NaN", "0F0", "0f", "0g", "", "9" * 50,
     "\ud800", "\ud83d\ude00", "\uffff", "\ufffe", "\x00", "\x85", "\x9f", "\x7f", "é", "a" * 30,
 ])  # fmt: skip
-CELLS = st.none() | ODD | st.sampled_from(list(USUAL.values())) | st.text(max_size=8)
+# Text of more than the sixteen bytes that the loops take at a time, with what stops them anywhere.
+LONG = st.text(
+    st.sampled_from("abcdefghij 0123456789  &<>'\"\\u\t\r\x7fé字😀Z"), min_size=12, max_size=60
+)
+CELLS = st.none() | ODD | st.sampled_from(list(USUAL.values())) | st.text(max_size=8) | LONG
 
 
 def columns_of(types: list[str], nullable: bool = True) -> tuple[list[Column], list[Leaf]]:

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from queue import Queue
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from muniment.errors import WorkerDied
-from muniment.kernels import expect
+from muniment.kernels import at_once, expect
 from muniment.normal import Normal
+from muniment.siard.rows import RowWriter
 from muniment.sql.batch import Batch
-from muniment.sql.digest import Canonical, OrderedDigest
-from muniment.sql.model import Database, Schema, Table, shape_of
+from muniment.sql.digest import Canonical, ContentDigest, OrderedDigest
+from muniment.sql.model import Column, Database, Schema, Shape, Table, shape_of
 from muniment.sql.stores import Opener, Source
-from muniment.workers import deaf_children, default_jobs
+from muniment.workers import Workers, deaf_children, default_jobs, start_workers
 
-__all__ = ["NotPlain", "Read", "Reader", "Side", "no_lob", "reading_side"]
+__all__ = ["NotPlain", "Read", "Reader", "Side", "TooMuch", "Written", "no_lob", "reading_side"]
 
 _MESSAGE = 1 << 19
 _AHEAD = 32  # messages that wait here
+_MOST_XML = 48 << 20  # bytes of one part that are held; of those of wide rows only a few fit
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,10 @@ class Read:
 
 class NotPlain(Exception):
     """A value is large, or the archive is spelt in an unexpected way: rows have to be parsed."""
+
+
+class TooMuch(NotPlain):
+    """A part makes more XML than is held at a time."""
 
 
 def no_lob(_: bytes) -> BinaryIO:
@@ -70,12 +76,46 @@ class Reader:
                 yield normal(canonical(batch))
 
 
+@dataclass(frozen=True)
+class Written:
+    """The rows of a part as the XML that they make, and their digest."""
+
+    xml: tuple[bytes, ...]
+    digest: ContentDigest
+
+
+@dataclass(frozen=True)
+class _XmlEncoder:
+    """Writes parts as an archive has them; runs in workers."""
+
+    columns: tuple[Column, ...]
+    shapes: tuple[Shape, ...]
+
+    def __call__(self, batches: Iterable[Batch]) -> Written:
+        """Return what a part makes; NotPlain if a value of it is large."""
+        write, canonical = RowWriter("", self.columns, self.shapes), Canonical(self.shapes, no_lob)
+        digest, held, size = ContentDigest(), [], 0
+        for batch in batches:
+            if canonical(batch) is not batch:
+                raise NotPlain
+            if size > _MOST_XML:
+                raise TooMuch
+            digest.update(batch)
+            held.append(write(batch, trusted=True))
+            size += len(held[-1])
+        return Written(tuple(held), digest)
+
+
 class Side:
     """The first side of a comparison, read in this process."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self.outcome: str | None = None
+
+    def written(self, read: Read) -> Iterator[Written] | None:
+        """Return a plain table part by part, as XML; None if its batches have to do."""
+        return None
 
     def read(self, read: Read) -> Iterator[bytes]:
         """Yield the rows of a table in large chunks; ``outcome`` is then their ordered digest.
@@ -110,17 +150,37 @@ class Side:
                 yield batch.data
 
 
-class RemoteSide:
-    """The first side of a comparison, read by a process of its own."""
+class RemoteSide(Side):
+    """The first side of a comparison, read by a process of its own, or by threads of this one."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
+    def __init__(self, source: Source, stack: ExitStack, opener: Opener, jobs: int) -> None:
+        super().__init__(source)
+        self._stack, self._opener, self._jobs = stack, opener, jobs
+        self._connection: Any = None
+        self._workers: Workers | None = None
         self._arrived: Any = None
-        self.outcome: str | None = None
+
+    def written(self, read: Read) -> Iterator[Written] | None:
+        if not _suits_threads(self._source):
+            return None
+        if self._workers is None:
+            unchanged = getattr(self._source, "unchanged", lambda: True)
+            started = start_workers(self._source, self._jobs, unchanged, threads=True)
+            self._workers = self._stack.enter_context(started)
+        schema, table = read.schema, read.table
+        database = self._source.describe()
+        shapes = tuple(shape_of(database, schema.name, column) for column in table.columns)
+        encoder = _XmlEncoder(table.columns, shapes)
+        parts = self._source.parts(schema, table)
+        pieces = self._workers.run((schema, table, part, encoder) for part in parts)
+        return cast(Iterator[Written], pieces)
 
     def read(self, read: Read) -> Iterator[bytes]:
         """Yield what the other process reads; a thread takes it in, so that it need not wait."""
         self.outcome = None
+        if self._connection is None:
+            process = _process(self._opener, self._source.size())
+            self._connection = self._stack.enter_context(process)
         arrived: Queue[bytes | None] = Queue(_AHEAD)
         taking = threading.Thread(target=self._take, args=(read, arrived), daemon=True)
         taking.start()
@@ -144,20 +204,34 @@ class RemoteSide:
 
 
 @contextmanager
-def reading_side(source: Source, jobs: int) -> Iterator[Any]:
-    """Give the first side a process of its own if that is worth it."""
-    opener = source.opener() if (jobs or default_jobs()) > 1 else None
+def reading_side(source: Source, jobs: int) -> Iterator[Side]:
+    """Give the first side others that read it if that is worth it."""
+    jobs = jobs or default_jobs()
+    opener = source.opener() if jobs > 1 else None
     if opener is None:
         yield Side(source)
         return
+    with ExitStack() as stack:
+        yield RemoteSide(source, stack, opener, jobs)
+
+
+def _suits_threads(source: Source) -> bool:
+    """Whether threads can read any part of it without being in one another's way."""
+    free = getattr(source, "suits_threads", False) and not hasattr(source, "most_threads")
+    return free and at_once()
+
+
+@contextmanager
+def _process(opener: Opener, size: int) -> Iterator[Any]:
+    """Start a process that reads; yield the connection to it."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(opener, source.size(), theirs), daemon=True)
+    process = context.Process(target=_serve, args=(opener, size, theirs), daemon=True)
     with deaf_children():
         process.start()
     theirs.close()
     try:
-        yield RemoteSide(ours)
+        yield ours
     finally:
         ours.close()
         process.terminate()

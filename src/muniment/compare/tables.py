@@ -8,14 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from muniment.compare.sides import NotPlain, Read, Reader, Side, no_lob
+from muniment.compare.sides import NotPlain, Read, Reader, Side, TooMuch, Written, no_lob
 from muniment.definitions import Difference
 from muniment.errors import Unfit
 from muniment.siard import SiardSource
 from muniment.siard.rows import RowWriter
 from muniment.sql.batch import CELL, ROW, Batch, Cell, cell_value, rows_of
 from muniment.sql.digest import BucketDigest, ContentDigest, OrderedDigest, row_digests
-from muniment.sql.model import Database, Leaf, shape_of
+from muniment.sql.model import Database, Leaf, Shape, shape_of
 from muniment.sql.stores import Source
 from muniment.transfer import Progress
 from muniment.workers import take_quick_turns
@@ -65,8 +65,7 @@ class TableComparer:
                 differing = batch
                 break
             shared.update(batch)
-            name = self._b.table
-            progress(Progress(self._b.schema.name, name.name, shared.rows, name.rows or None, 0))
+            self._tell(progress, shared.rows)
         rest = self._rest()
         if differing is None and not rest:
             digest, ordered = shared.hexdigest(), self._side.outcome
@@ -81,9 +80,33 @@ class TableComparer:
         plain = all(isinstance(shape, Leaf) for shape in shapes) and not self._b.normal.forms
         if not (native and plain and isinstance(self._right, SiardSource)):
             return None
-        schema, table = self._b.schema, self._b.table
-        xml = _Expected(self._right.rows_xml(schema, table))
-        writer = RowWriter("", table.columns, shapes)
+        try:
+            if not self._b.ordered and (written := self._side.written(self._a)) is not None:
+                return self._predicted_by_parts(written, progress)
+        except TooMuch:
+            pass
+        except (NotPlain, Unfit):
+            return None
+        return self._predicted_in_order(shapes, progress)
+
+    def _predicted_by_parts(
+        self, written: Iterator[Written], progress: Callable[[Progress], None]
+    ) -> TableComparison:
+        """Let the other side write its parts as XML, several at a time."""
+        xml, content = self._expected(), ContentDigest()
+        for part in written:
+            for piece in part.xml:
+                xml.expect(piece)
+            content.add(part.digest)
+            self._tell(progress, content.rows)
+        xml.expect_end()
+        return self._result((content.rows,) * 2, (content.hexdigest(),) * 2, (None, None))
+
+    def _predicted_in_order(
+        self, shapes: Sequence[Shape], progress: Callable[[Progress], None]
+    ) -> TableComparison | None:
+        table = self._b.table
+        xml, writer = self._expected(), RowWriter("", table.columns, shapes)
         ordered = OrderedDigest(table.columns, shapes, no_lob) if self._b.ordered else None
         stream, content, rows = self._side.read(replace(self._a, plain=True)), ContentDigest(), 0
         try:
@@ -95,8 +118,7 @@ class TableComparer:
                         beside(ordered.update, batch)
                     xml.expect(writer(batch, trusted=True))
                     rows += batch.rows
-                    progress(Progress(schema.name, table.name, rows, table.rows or None, 0))
-            xml.expect(b"</table>\n")
+                    self._tell(progress, rows)
             xml.expect_end()
         except (NotPlain, Unfit):
             with suppress(NotPlain, Unfit):  # what the other process has still to say
@@ -105,6 +127,14 @@ class TableComparer:
             return None
         digest, digest1 = content.hexdigest(), ordered.hexdigest() if ordered else None
         return self._result((content.rows,) * 2, (digest,) * 2, (digest1,) * 2)
+
+    def _expected(self) -> _Expected:
+        assert isinstance(self._right, SiardSource)
+        return _Expected(self._right.rows_xml(self._b.schema, self._b.table))
+
+    def _tell(self, progress: Callable[[Progress], None], rows: int) -> None:
+        table = self._b.table
+        progress(Progress(self._b.schema.name, table.name, rows, table.rows or None, 0))
 
     def _next_is(self, data: bytes) -> bool:
         """Whether the other side continues with these bytes; if so, they are consumed."""
@@ -284,6 +314,7 @@ class _Expected:
         self._at = end
 
     def expect_end(self) -> None:
-        """Make sure that nothing follows; this also reads the checksum of the file."""
+        """Make sure that the table ends here; this also reads the checksum of the file."""
+        self.expect(b"</table>\n")
         if self._held[self._at :] or any(self._chunks):
             raise NotPlain

@@ -25,7 +25,7 @@ from muniment.databases.sqlite_types import (
     lexical,
 )
 from muniment.errors import DatabaseError, NotFound, Unfit
-from muniment.kernels import Stepping, stepping_kernel
+from muniment.kernels import Stepping, at_once, stepping_kernel
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_bytes
 from muniment.sql.lines import ODD, LineCheck
 from muniment.sql.model import Column, Database, Schema, Table
@@ -51,9 +51,9 @@ def connect_sqlite(path: Path, *, write: bool = False) -> apsw.Connection:
     """Open a database file; errors name the file and what to do."""
     if not path.is_file() and not write:
         raise DatabaseError(f"there is no SQLite database {path}; check the path")
-    flags = (
-        apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if write else apsw.SQLITE_OPEN_READONLY
-    )
+    # A connection is used by one thread at a time: nobody has to be locked out of it.
+    reading = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOMUTEX
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if write else reading
     try:
         connection = apsw.Connection(str(path), flags=flags)
         connection.set_busy_timeout(10_000)
@@ -173,10 +173,18 @@ class SqliteSource:
         """Return how a worker process opens the same file."""
         return _Opener(self.path, self._selection, self._limit, self._database)
 
+    @property
+    def suits_threads(self) -> bool:
+        """Whether machine code reads every table by SQLite's own functions."""
+        relations = (self._relation(table) for _, table in self._database.tables())
+        narrow = (len(table.columns) < _MOST_COLUMNS for _, table in self._database.tables())
+        plain = self._utf8 and all(map(_has_parts, relations)) and all(narrow)
+        return plain and at_once() and stepping_kernel() is not None
+
     def parts(self, schema: Schema, table: Table) -> Iterator[tuple[int, int] | None]:
         """Yield ranges of rowids that hold the same number of rows each."""
         relation = self._relation(table)
-        if not relation.has_rowid or relation.private:
+        if not _has_parts(relation):
             yield None
             return
         low, last = self._edge(relation, "min"), self._edge(relation, "max")
@@ -440,6 +448,11 @@ _CLASSES_OF_KIND = {
     Kind.TIME: ("text",),
     Kind.TIMESTAMP: ("text",),
 }
+
+
+def _has_parts(relation: Relation) -> bool:
+    """Whether its rows can be told apart by numbers that anybody may look up."""
+    return relation.has_rowid and not relation.private
 
 
 def _row_text(columns: list[Expression]) -> str:

@@ -14,11 +14,16 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from muniment.kernels import wide
+
 __all__ = ["END", "FAILED", "FUNCTIONS", "HASHES", "MORE", "ODD", "ROOM", "step_rows", "sum_rows"]
 
 # The functions that each of the loops calls, in the order of their addresses.
 HASHES = ("SHA256_Init", "SHA256_Update", "SHA256_Final")
-FUNCTIONS = ("step", "column_type", "column_int64", "column_text", "column_blob", "column_bytes")
+FUNCTIONS = (
+    "step", "column_type", "column_int64", "column_text", "column_blob", "column_bytes",
+    "column_double",
+)  # fmt: skip
 
 # What a column holds: how the value becomes text, and of which class it has to be.
 WHOLE, REAL, DECIMAL, TRUTH, TIMESTAMP, OCTETS, TEXT, LARGE_TEXT, ANY = range(9)
@@ -31,6 +36,11 @@ _INTEGER, _FLOAT, _TEXT, _BLOB, _NULL = range(1, 6)  # SQLite's classes
 _ROW, _DONE = 100, 101  # SQLite's codes
 
 _ZERO, _ONE, _TWO, _TEN = (np.uint64(n) for n in (0, 1, 2, 10))
+_WIDE, _HUNDRED = np.uint64(wide.SIZE), np.uint64(100)
+_IN_PAGE, _LAST_OF_PAGE = np.uint64(4095), np.uint64(4096 - wide.SIZE)
+_PAIRS = np.frombuffer(b"".join(b"%02d" % n for n in range(100)), np.uint8)
+_POWERS = np.array([0, *(10**n for n in range(1, 20))], np.uint64)
+_MOST = 10.0**15  # numbers of fewer digits are told apart by a double
 _NUMBER = np.uint64(32)  # bytes that are enough for any number and its mark
 _FULL, _ODD = np.uint64(2**64 - 2), np.uint64(2**64 - 1)
 _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
@@ -63,6 +73,18 @@ def _function(result: int, *arguments: int) -> Any:
     return intrinsic(call)
 
 
+@intrinsic
+def _call_double(_typing: Any, _address: Any, _statement: Any, _column: Any) -> Any:
+    """Call the C function at an address for a statement and a column; it returns a double."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        shape = ir.FunctionType(ir.DoubleType(), [ir.IntType(64), ir.IntType(32)])
+        function = builder.inttoptr(given[0], shape.as_pointer())
+        return builder.call(function, [given[1], builder.trunc(given[2], ir.IntType(32))])
+
+    return types.float64(types.uint64, types.uint64, types.uint64), generate
+
+
 _call_row = _function(32, 64)
 _call_int = _function(32, 64, 32)
 _call_long = _function(64, 64, 32)
@@ -73,7 +95,7 @@ _call_two = _function(32, 64, 64)
 @intrinsic
 def _byte(_typing: Any, _address: Any, _position: Any) -> Any:
     """Return the byte at an address."""
-    signature = types.uint8(types.int64, types.uint64)
+    signature = types.uint8(types.uint64, types.uint64)
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
         pointer = builder.inttoptr(builder.add(*given), ir.IntType(8).as_pointer())
@@ -90,16 +112,45 @@ def _put_number(value: Any, out: Any, to: Any) -> Any:
         out[to] = 45
         to += _ONE
         rest = _ZERO - rest
-    size, left = _ONE, rest
-    while left >= _TEN:
-        left //= _TEN
-        size += _ONE
-    at = to + size
-    while at > to:
-        at -= _ONE
-        out[at] = np.uint8(48) + np.uint8(rest % _TEN)
-        rest //= _TEN
+    few = wide.bits(rest | _ONE) * np.uint64(1233) >> np.uint64(12)  # by log10(2): one less, or all
+    size = few + (_ONE if rest >= _POWERS[few] else _ZERO)
+    _put_digits(rest, size, out, to)
     return to + size
+
+
+@_part
+def _put_digits(number: Any, size: Any, out: Any, to: Any) -> None:
+    """Write the last digits of a number, so many, two at a time."""
+    at = to + size
+    while at > to + _ONE:
+        pair = _TWO * (number % _HUNDRED)
+        number //= _HUNDRED
+        at -= _TWO
+        out[at], out[at + _ONE] = _PAIRS[pair], _PAIRS[pair + _ONE]
+    if at > to:
+        out[to] = np.uint8(48) + np.uint8(number % _TEN)
+
+
+@_part
+def _put_double(value: Any, out: Any, to: Any) -> Any:
+    """Write a number of at most three decimals as SQLite prints it; _ODD if it is another one."""
+    scale = 1.0
+    for decimals in range(4):
+        whole = np.floor(abs(value) * scale + 0.5)
+        if whole >= _MOST or whole == 0.0:
+            return _ODD
+        if whole / scale == abs(value):
+            if value < 0:
+                out[to] = 45
+                to += _ONE
+            number, part = np.uint64(whole), np.uint64(scale)
+            to = _put_number(np.int64(number // part), out, to)
+            out[to] = 46
+            size = np.uint64(max(decimals, 1))
+            _put_digits(number % part, size, out, to + _ONE)
+            return to + _ONE + size
+        scale *= 10.0
+    return _ODD
 
 
 @_inlined
@@ -136,7 +187,18 @@ def _character_size(address: Any, at: Any, size: Any) -> Any:
 def _put_text(address: Any, size: Any, longest: Any, out: Any, to: Any) -> Any:
     """Copy a text; return the position after it, or ODD if it is too long or not Unicode."""
     at = characters = _ZERO
+    target = wide.place(out) + to
     while at < size:
+        place = address + at
+        if place & _IN_PAGE <= _LAST_OF_PAGE:  # what stands behind the text may be read
+            wide.copy(place, target + at)
+            step = min(size - at, _WIDE)
+            beyond = wide.find_beyond_ascii(place) & ((_ONE << step) - _ONE)
+            step = wide.first(beyond) if beyond else step
+            at += step
+            characters += step
+            if not beyond:
+                continue
         byte = _byte(address, at)
         count = _ONE if byte < 0x80 else _character_size(address, at, size)
         if count == _ZERO:
@@ -227,10 +289,15 @@ def _put_cell(
         return to + _ONE
     if class_ == _INTEGER:
         return _put_whole(_call_long(functions[2], (statement, np.uint64(k + 1))), kind, out, to)
+    if class_ == _FLOAT and kind in (REAL, DECIMAL, ANY):
+        after = _put_double(_call_double(functions[6], statement, np.uint64(k + 1)), out, to)
+        if after != _ODD:
+            return after
     octets = class_ == _BLOB
     if octets != (kind == OCTETS):
         return _ODD
-    address = _call_long(functions[4] if octets else functions[3], (statement, np.uint64(k + 1)))
+    reading = functions[4] if octets else functions[3]
+    address = np.uint64(_call_long(reading, (statement, np.uint64(k + 1))))
     size = np.uint64(_call_int(functions[5], (statement, np.uint64(k + 1))))
     if size > limit and (octets or (kind == LARGE_TEXT and class_ == _TEXT)):
         return _put_reference(_call_long(functions[2], (statement, np.uint64(0))), k, out, to)

@@ -41,9 +41,9 @@ __all__ = ["step"]
 
 # Where SQLite's table of functions (struct sqlite3_api_routines) has them; it only ever grows.
 _PLACES = {
-    "column_blob": 19, "column_bytes": 20, "column_int64": 29, "column_text": 36,
-    "column_type": 38, "errcode": 52, "errmsg": 53, "finalize": 57, "libversion_number": 67,
-    "step": 94, "prepare_v2": 116,
+    "column_blob": 19, "column_bytes": 20, "column_double": 27, "column_int64": 29,
+    "column_text": 36, "column_type": 38, "errcode": 52, "errmsg": 53, "finalize": 57,
+    "libversion_number": 67, "step": 94, "prepare_v2": 116,
 }  # fmt: skip
 
 _KINDS = {

@@ -15,8 +15,8 @@ from numba import types
 from numba.extending import intrinsic
 
 __all__ = [
-    "SIZE", "copy", "copy_cells", "find_beyond_ascii", "find_ends", "find_markup", "find_odd",
-    "find_spaces", "find_tags", "find_time_end", "first", "word",
+    "SIZE", "bits", "copy", "copy_cells", "find_beyond_ascii", "find_ends", "find_markup",
+    "find_odd", "find_spaces", "find_tags", "find_time_end", "first", "place", "word",
 ]  # fmt: skip
 
 SIZE = 16
@@ -142,6 +142,17 @@ def first(_typing: Any, _mask: Any) -> Any:
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
         return builder.cttz(given[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def bits(_typing: Any, _number: Any) -> Any:
+    """Return how many bits a number has."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        zeros = builder.ctlz(given[0], ir.Constant(ir.IntType(1), 0))
+        return builder.sub(ir.Constant(_LONG, 64), zeros)
 
     return types.uint64(types.uint64), generate
 

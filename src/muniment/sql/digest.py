@@ -117,6 +117,11 @@ class ContentDigest:
         self._sum += kernel(batch.data) if kernel else sum(map(_number, row_digests(batch)))
         self.rows += batch.rows
 
+    def add(self, other: ContentDigest) -> None:
+        """Take the rows that another digest has taken."""
+        self._sum += other._sum
+        self.rows += other.rows
+
     def hexdigest(self) -> str:
         """The digest, 64 hexadecimal digits."""
         return f"{self._sum % (1 << 256):064x}"
