@@ -16,7 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from multiprocessing import resource_tracker
 from queue import SimpleQueue
@@ -28,7 +28,10 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Schema, Table
 from muniment.sql.stores import Encoder, Opener, Part, Piece, Source
 
-__all__ = ["Task", "Workers", "deaf_children", "default_jobs", "start_workers", "take_quick_turns"]
+__all__ = [
+    "Beside", "Task", "Workers", "deaf_children", "default_jobs", "start_workers",
+    "take_quick_turns",
+]  # fmt: skip
 
 Task = tuple[Schema, Table, Part | list[Batch], Encoder]
 
@@ -190,6 +193,30 @@ class _Worker:
                     future.set_exception(outcome)
                 else:
                     future.set_result(outcome)
+
+
+class Beside:
+    """Work that a thread does in order, beside this one and only so many calls behind."""
+
+    def __init__(self, most: int) -> None:
+        take_quick_turns()
+        self._most = most
+        self._thread = ThreadPoolExecutor(1, "beside")
+        self._waiting: deque[Future[None]] = deque()
+
+    def __call__(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Have something done; what went wrong with earlier work is raised here or at the end."""
+        if len(self._waiting) >= self._most:
+            self._waiting.popleft().result()
+        self._waiting.append(self._thread.submit(work, *arguments))
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=failed is not None)
+        for future in self._waiting if failed is None else ():
+            future.result()
 
 
 class _Thread:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from muniment.sql.digest import BucketDigest, ContentDigest, OrderedDigest, row_
 from muniment.sql.model import Database, Leaf, Shape, shape_of
 from muniment.sql.stores import Source
 from muniment.transfer import Progress
-from muniment.workers import take_quick_turns
+from muniment.workers import Beside
 
 __all__ = ["TableComparer", "TableComparison"]
 
@@ -110,7 +109,7 @@ class TableComparer:
         ordered = OrderedDigest(table.columns, shapes, no_lob) if self._b.ordered else None
         stream, content, rows = self._side.read(replace(self._a, plain=True)), ContentDigest(), 0
         try:
-            with _Beside() as beside:
+            with Beside(_BEHIND) as beside:
                 for data in stream:
                     batch = Batch(data, data.count(ROW))
                     beside(content.update, batch)
@@ -270,28 +269,6 @@ def _show(cell: bytes) -> str:
         return "NULL"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:197]}…"
-
-
-class _Beside:
-    """Calls that a thread does in their order, beside this one and only a little behind."""
-
-    def __init__(self) -> None:
-        take_quick_turns()
-        self._thread = ThreadPoolExecutor(1, "compare")
-        self._waiting: deque[Future[None]] = deque()
-
-    def __call__(self, work: Callable[[Batch], None], batch: Batch) -> None:
-        self._waiting.append(self._thread.submit(work, batch))
-        if len(self._waiting) > _BEHIND:
-            self._waiting.popleft().result()
-
-    def __enter__(self) -> _Beside:
-        return self
-
-    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        self._thread.shutdown(cancel_futures=failed is not None)
-        for future in self._waiting if failed is None else ():
-            future.result()
 
 
 class _Expected:

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from muniment.kernels.machine import find_cells, gather_cells, gather_columns, split_columns
+from muniment.kernels.machine import (
+    count_rows,
+    find_cells,
+    gather_cells,
+    gather_columns,
+    split_columns,
+)
 from muniment.kernels.wide import SIZE
 
 __all__ = ["pick", "split"]
@@ -34,7 +40,8 @@ def split(data: bytes, rows: int, width: int) -> list[pa.Array] | None:
 
 def pick(xml: bytes, numbers: Sequence[int], width: int) -> list[pa.Array]:
     """Return the cells of some columns of rows that are known to be plain, as they are spelt."""
-    octets, rows = np.frombuffer(xml, np.uint8), xml.count(b"</row>")
+    octets = np.frombuffer(xml, np.uint8)
+    rows = int(count_rows(octets))
     places = np.full(width + 1, 255, np.uint8)
     places[list(numbers)] = range(len(numbers))
     starts, ends = (np.zeros((len(numbers), rows), np.uint64) for _ in range(2))

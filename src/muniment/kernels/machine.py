@@ -16,8 +16,8 @@ from numba import njit
 from muniment.kernels import wide
 
 __all__ = [
-    "BAD", "LARGEST", "copy_to_batch", "find_cells", "gather_cells", "gather_columns", "read_rows",
-    "split_columns", "write_rows",
+    "BAD", "LARGEST", "copy_to_batch", "count_rows", "find_cells", "gather_cells",
+    "gather_columns", "read_rows", "split_columns", "write_rows",
 ]  # fmt: skip
 
 LARGEST = 4 << 20  # bytes at once; the room for what they become is several times that
@@ -405,6 +405,20 @@ def _is_tag(xml: Any, source: Any, at: Any, end: Any, tag: Any, tags: Any, bound
         return _follows(xml, at, end, tags, start, stop)
     unlike = wide.word(source + at) ^ wide.word(wide.place(tags) + start)
     return unlike << (np.uint64(64) - _LONG * (stop - start)) == ZERO
+
+
+@_kernel
+def count_rows(xml: Any) -> Any:
+    """Count the rows of some XML: tags that begin with an r, of which plain rows have no other."""
+    end, at, rows, source = np.uint64(len(xml)), ZERO, ZERO, wide.place(xml)
+    while at + _WIDE < end:
+        rows += wide.count_row_tags(source + at)
+        at += _WIDE
+    while at + ONE < end:
+        if xml[at] == 60 and xml[at + ONE] == 114:
+            rows += ONE
+        at += ONE
+    return rows
 
 
 @_kernel

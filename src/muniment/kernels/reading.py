@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from muniment.kernels.machine import BAD, LARGEST, OCTETS, PLAIN, UTC, read_rows
+from muniment.kernels.machine import BAD, LARGEST, OCTETS, PLAIN, UTC, count_rows, read_rows
 from muniment.kernels.wide import SIZE
 from muniment.sql.batch import Batch
 from muniment.sql.model import Leaf, Shape
@@ -43,11 +43,12 @@ class ReadingKernel:
         """Return the batch of whole rows, or None if anything is unusual."""
         if len(xml) > LARGEST:
             return None
-        cells = self._width * xml.count(b"<row>")
+        octets = np.frombuffer(xml, np.uint8)
+        cells = self._width * int(count_rows(octets))
         room = len(xml) + 2 * cells + SIZE  # a separator and a NULL per cell
         if len(self._out) < room:
             self._out = np.empty(room, np.uint8)
-        rows, size = read_rows(np.frombuffer(xml, np.uint8), self._out, *self._columns)
+        rows, size = read_rows(octets, self._out, *self._columns)
         return None if size == BAD else Batch(self._out[:size].tobytes(), int(rows))
 
 

@@ -15,8 +15,9 @@ from numba import types
 from numba.extending import intrinsic
 
 __all__ = [
-    "SIZE", "bits", "copy", "copy_cells", "find_beyond_ascii", "find_ends", "find_markup",
-    "find_odd", "find_spaces", "find_tags", "find_time_end", "first", "place", "word",
+    "SIZE", "bits", "copy", "copy_cells", "count_row_tags", "find_beyond_ascii", "find_ends",
+    "find_markup", "find_odd", "find_spaces", "find_tags", "find_time_end", "first", "place",
+    "word",
 ]  # fmt: skip
 
 SIZE = 16
@@ -142,6 +143,19 @@ def first(_typing: Any, _mask: Any) -> Any:
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
         return builder.cttz(given[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def count_row_tags(_typing: Any, _address: Any) -> Any:
+    """Return how many tags begin here that begin with an r, given one byte more."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        after = builder.add(given[0], ir.Constant(_LONG, 1))
+        begins = _is_one_of(builder, _load(builder, given[0]), b"<")
+        follows = _is_one_of(builder, _load(builder, after), b"r")
+        return builder.ctpop(_bits(builder, builder.and_(begins, follows)))
 
     return types.uint64(types.uint64), generate
 

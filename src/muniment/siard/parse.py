@@ -34,7 +34,7 @@ _HEAD = re.compile(
 _OTHER_ENCODING = re.compile(rb"encoding\s*=\s*[\"'](?!utf-8)", re.IGNORECASE)
 _HEAD_LIMIT = 1 << 16
 RUN_SIZE = 4 << 20
-_SLICE = 3 << 14
+_SLICE, _LARGE_SLICE = 3 << 14, 1 << 17  # bytes at once, for Python and for machine code
 _TAGS = 2  # so much longer are rows with their tags
 _HEX = re.compile(rb"(?:(?:(?:[0-9A-F]{2})*+|\xfe|\xf9[^\xff]*+)\xff)*+")
 # A cell whose value lies in a file: attributes without escapes, and no content.
@@ -191,7 +191,8 @@ class RowReader:
             return
         start = 0
         while start < len(run.xml):
-            end = run.xml.find(b"</row>", start + _SLICE) + 6
+            size = _LARGE_SLICE if worth_while(0) else _SLICE
+            end = run.xml.find(b"</row>", start + size) + 6
             end = end if end > 5 else len(run.xml)
             xml = run.xml[start:end]
             batch = (self._quickly(xml) or self._fast(xml)) if self._plain else None

@@ -83,6 +83,7 @@ from muniment.sql.translate import (
     translation_note,
 )
 from muniment.sql.types import Kind
+from muniment.workers import Beside
 
 __all__ = ["DuckdbTarget", "create_target"]
 
@@ -216,16 +217,18 @@ class DuckdbTarget:
 
         written = 0
         with translated(f"the rows of {made.where}"):
-            for rows in arrow_tables(encoder, pieces, open_one):
-                self._make_room(rows)
-                try:
-                    self._insert(f"INSERT INTO {place} {select_sql(made, rows)}", rows)
-                except duckdb.ConstraintException:
-                    if not made.waits:
-                        raise
-                    self._stage(made)
-                    raise Again from None
-                written += rows.num_rows
+            try:
+                # While DuckDB takes rows in, those that follow are read.
+                with Beside(1) as beside:
+                    for rows in arrow_tables(encoder, pieces, open_one):
+                        sql = f"INSERT INTO {place} {select_sql(made, rows)}"
+                        beside(self._insert, sql, rows)
+                        written += rows.num_rows
+            except duckdb.ConstraintException:
+                if not made.waits:
+                    raise
+                self._stage(made)
+                raise Again from None
         if not made.table.foreign_keys:
             self._run("RESET memory_limit", "memory for keys")
             self._add_keys(made, made.place)
@@ -240,6 +243,7 @@ class DuckdbTarget:
         return
 
     def _insert(self, sql: str, rows: pa.Table) -> None:
+        self._make_room(rows)
         self._connection.register("piece", rows)
         try:
             self._connection.execute(sql)
