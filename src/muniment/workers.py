@@ -99,9 +99,10 @@ def start_workers(
         yield Workers(source, [])
         return
     share = source.size() // jobs
-    few = jobs <= getattr(source, "most_threads", jobs)
-    free = threads and few and getattr(source, "suits_threads", False) and at_once()
-    if free and not hasattr(source, "most_threads"):
+    free = threads and getattr(source, "suits_threads", False) and at_once()
+    most = getattr(source, "most_threads", None)
+    free = free and (most is None or jobs <= most)
+    if free and most is None:
         take_quick_turns()
     started: list[_Worker | _Thread] = []
     hold = getattr(source, "hold", nullcontext)

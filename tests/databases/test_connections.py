@@ -13,9 +13,15 @@ from urllib.parse import quote
 
 import pytest
 
+from muniment import kernels
 from muniment.databases.mariadb.address import parse_address
 from muniment.databases.mariadb.connection import connect as connect_mariadb
-from muniment.databases.postgresql.connection import connect, connection_options, rows
+from muniment.databases.postgresql.connection import (
+    connect,
+    connection_options,
+    copy_out,
+    rows,
+)
 from muniment.errors import DatabaseError
 from muniment.siard import open_siard
 from muniment.transfer import archive
@@ -87,6 +93,20 @@ def is_encrypted(url: str) -> bool:
 )
 def test_postgresql_encrypts_as_it_is_told(encrypted: Cluster, mode: str, encrypts: bool) -> None:
     assert is_encrypted(tls_url(encrypted, "127.0.0.1", sslmode=mode)) is encrypts
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+def test_rows_are_the_same_under_encryption(
+    encrypted: Cluster, monkeypatch: pytest.MonkeyPatch, bulk: bool
+) -> None:
+    monkeypatch.setattr(kernels, "_missing", 0 if bulk else 1 << 62)
+    connection = connect(connection_options(tls_url(encrypted, "127.0.0.1", sslmode="require")))
+    try:
+        query = "SELECT repeat('x', i % 30000) FROM generate_series(1, 90000, 77) i"
+        sent = list(copy_out(connection, f"COPY ({query}) TO STDOUT", "to read"))
+        assert b"".join(sent) == b"".join(b"x" * (i % 30000) + b"\n" for i in range(1, 90001, 77))
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize("mode", ["verify-ca", "verify-full"])

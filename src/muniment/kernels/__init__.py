@@ -18,9 +18,10 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
 __all__ = [
-    "Copying", "Joining", "Picking", "Reading", "Splitting", "Stepping", "Summing", "Writing",
-    "at_once", "copying_kernel", "digest_kernel", "expect", "joining_kernel", "picking_kernel",
-    "reading_kernel", "splitting_kernel", "stepping_kernel", "worth_while", "writing_kernel",
+    "Copying", "Fetching", "Joining", "Picking", "Reading", "Splitting", "Stepping", "Summing",
+    "Writing", "at_once", "copying_kernel", "digest_kernel", "expect", "fetching_kernel",
+    "joining_kernel", "picking_kernel", "reading_kernel", "splitting_kernel", "stepping_kernel",
+    "worth_while", "writing_kernel",
 ]  # fmt: skip
 
 # A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
@@ -33,6 +34,9 @@ Picking = Callable[[bytes, Sequence[int], int], list[Any] | None]
 
 # COPY text of PostgreSQL to a batch's data; None says: not for machine code.
 Copying = Callable[[bytes], bytes | None]
+
+# A libpq connection in the middle of a COPY, to its rows, some at a time.
+Fetching = Callable[[Any], Generator[bytes, None, bytes]]
 
 # A batch's data, to the sum of its rows' digests.
 Summing = Callable[[bytes], int]
@@ -119,6 +123,12 @@ def digest_kernel() -> Summing | None:
 def copying_kernel() -> Copying | None:
     """Return what turns COPY text into the data of batches."""
     kernel: Copying | None = _loaded("copying", "decode") if worth_while(0) else None
+    return kernel
+
+
+def fetching_kernel() -> Fetching | None:
+    """Return what takes the rows of a COPY in bulk."""
+    kernel: Fetching | None = _loaded("postgresql", "fetch") if worth_while(0) else None
     return kernel
 
 

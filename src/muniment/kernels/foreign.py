@@ -15,6 +15,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from muniment.kernels import wide
+from muniment.kernels.calling import function
 
 __all__ = ["END", "FAILED", "FUNCTIONS", "HASHES", "MORE", "ODD", "ROOM", "step_rows", "sum_rows"]
 
@@ -50,46 +51,23 @@ _part = njit(nogil=True)
 _inlined = njit(nogil=True, inline="always")
 
 
-def _function(result: int, *arguments: int) -> Any:
-    """Return a call of the C function at an address; numbers of so many bits go in and out."""
-    places = [ir.IntType(bits) for bits in arguments]
-
-    def call(_typing: Any, _address: Any, _values: Any) -> Any:
-        signature = types.int64(types.uint64, types.UniTuple(types.uint64, len(places)))
-
-        def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
-            address, values = given
-            shape = ir.FunctionType(ir.IntType(result), places)
-            numbers = [builder.extract_value(values, k) for k in range(len(places))]
-            narrow = [
-                number if place.width == 64 else builder.trunc(number, place)
-                for number, place in zip(numbers, places, strict=True)
-            ]
-            value = builder.call(builder.inttoptr(address, shape.as_pointer()), narrow)
-            return value if result == 64 else builder.sext(value, ir.IntType(64))
-
-        return signature, generate
-
-    return intrinsic(call)
-
-
 @intrinsic
 def _call_double(_typing: Any, _address: Any, _statement: Any, _column: Any) -> Any:
     """Call the C function at an address for a statement and a column; it returns a double."""
 
     def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
         shape = ir.FunctionType(ir.DoubleType(), [ir.IntType(64), ir.IntType(32)])
-        function = builder.inttoptr(given[0], shape.as_pointer())
-        return builder.call(function, [given[1], builder.trunc(given[2], ir.IntType(32))])
+        address = builder.inttoptr(given[0], shape.as_pointer())
+        return builder.call(address, [given[1], builder.trunc(given[2], ir.IntType(32))])
 
     return types.float64(types.uint64, types.uint64, types.uint64), generate
 
 
-_call_row = _function(32, 64)
-_call_int = _function(32, 64, 32)
-_call_long = _function(64, 64, 32)
-_call_three = _function(32, 64, 64, 64)
-_call_two = _function(32, 64, 64)
+_call_row = function(32, 64)
+_call_int = function(32, 64, 32)
+_call_long = function(64, 64, 32)
+_call_three = function(32, 64, 64, 64)
+_call_two = function(32, 64, 64)
 
 
 @intrinsic

@@ -11,7 +11,7 @@ Some methods and attributes are for those who have them:
     source.unchanged()        whether nobody has changed the database since it was opened
     source.count(…)           how many rows a table has, counted another way than by reading it
     source.suits_threads      whether machine code and libraries do nearly all that reading takes
-    source.most_threads       so many at once, if Python does a part; else any number
+    source.most_threads       so many at once, if Python does a part; None is any number
     source.refit(…)           a table with a wider type for a value that outgrew its own
     source.misfits()          all columns whose values do not fit
     source.snapshot_token()   a text of the state that is read; while it is the same, so are the

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from muniment.databases.passwords import ask_password, known_password
 from muniment.errors import DatabaseError, MissingDriver, UsageError
+from muniment.kernels import fetching_kernel
 
 try:
     import psycopg
@@ -17,6 +18,8 @@ try:
     from psycopg.rows import dict_row
 except ImportError as error:
     raise MissingDriver("PostgreSQL", "postgresql") from error
+
+from muniment.databases.postgresql.libpq import put_copy_data
 
 __all__ = [
     "OLDEST", "Connection", "Refused", "connect", "connection_options", "copy_in", "copy_out",
@@ -248,34 +251,39 @@ def _error(connection: Connection, result: Any) -> psycopg.Error:
     return psycopg.errors.error_from_result(result, encoding="utf-8")
 
 
-def copy_out(connection: Connection, sql: str, doing: str) -> Iterator[bytes]:
-    """Yield the rows of a COPY TO STDOUT, some 16 KB of whole rows at a time."""
+def copy_out(connection: Connection, sql: str, doing: str) -> Generator[bytes, None, None]:
+    """Yield the rows of a COPY TO STDOUT, some whole rows at a time."""
     pgconn = connection.pgconn
     with translated(doing):
         result = pgconn.exec_(sql.encode())
         if result.status != pq.ExecStatus.COPY_OUT:
             raise _error(connection, result)
-        get = pgconn.get_copy_data
         finished = False
+        fetch = fetching_kernel() or _fetch
         try:
-            held: list[Any] = []
-            size = 0
-            while True:
-                length, row = get(0)
-                if length < 0:
-                    break
-                held.append(row)
-                size += length
-                if size >= _CHUNK:
-                    yield b"".join(held)
-                    held, size = [], 0
+            rest = yield from fetch(pgconn)
             finished = True
             _finish(connection)
-            if held:
-                yield b"".join(held)
+            if rest:
+                yield rest
         finally:
             if not finished:
                 _abandon(pgconn)
+
+
+def _fetch(pgconn: Any) -> Generator[bytes, None, bytes]:
+    """Yield whole rows as they come, and return the last ones."""
+    held: list[Any] = []
+    size = 0
+    while True:
+        length, row = pgconn.get_copy_data(0)
+        if length < 0:
+            return b"".join(held)
+        held.append(row)
+        size += length
+        if size >= _CHUNK:
+            yield b"".join(held)
+            held, size = [], 0
 
 
 def _finish(connection: Connection) -> int:
@@ -307,7 +315,7 @@ def copy_in(connection: Connection, sql: str, chunks: Iterator[bytes], doing: st
             raise _error(connection, result)
         try:
             for chunk in chunks:
-                pgconn.put_copy_data(chunk)
+                put_copy_data(pgconn, chunk)
         except psycopg.Error:
             _finish(connection)  # raises what the server said, if it said anything
             raise

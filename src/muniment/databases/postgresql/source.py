@@ -29,6 +29,7 @@ from muniment.databases.postgresql.definitions import Relation, read_database
 from muniment.databases.postgresql.misfits import find_misfits
 from muniment.databases.postgresql.reading import CHUNK, LargeValue, Part, Reading
 from muniment.errors import DatabaseError, Unfit
+from muniment.kernels import fetching_kernel
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.selection import Selection
@@ -162,8 +163,6 @@ class PostgresqlOpener:
 class PostgresqlSource:
     """The tables of a PostgreSQL database; make it with ``open_source``."""
 
-    most_threads = 2  # rows come one by one, which takes a third of a thread's time
-
     def __init__(self, state: _State, first: Connection | None = None) -> None:
         self._state = state
         self._first = first
@@ -218,6 +217,11 @@ class PostgresqlSource:
         return (pages + 1) * _PAGE
 
     @property
+    def most_threads(self) -> int | None:
+        """Any number; few, if rows come one by one, which takes a third of a thread's time."""
+        return None if fetching_kernel() else 2
+
+    @property
     def suits_threads(self) -> bool:
         """Whether nearly all rows come as the archive has them."""
         pages = plain = 0
@@ -239,7 +243,7 @@ class PostgresqlSource:
         yield from (None,) if found is None else found
 
     def batches(self, schema: Schema, table: Table, part: Part | None) -> Iterator[Batch]:
-        """Yield the rows of a part, some 16 KB at a time."""
+        """Yield the rows of a part, some at a time."""
         self.describe()
         reading = self._reading(schema, table)
         connection = self._idle.pop() if self._idle else self._open()
