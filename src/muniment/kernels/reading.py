@@ -19,6 +19,7 @@ from muniment.sql.types import Kind
 
 __all__ = ["ReadingKernel"]
 
+_SHORTEST = len(b"<row></row>")
 _UTC_KINDS = {Kind.DATE, Kind.TIME, Kind.TIMESTAMP}
 
 
@@ -43,8 +44,8 @@ class ReadingKernel:
         """Return the batch of whole rows, or None if anything is unusual."""
         if len(xml) > LARGEST:
             return None
-        cells = self._width * xml.count(b"<row>")
-        room = len(xml) + 2 * cells + SIZE  # a separator and a NULL per cell
+        # A separator and a NULL per cell; counting the rows would take a third of the time.
+        room = len(xml) + 2 * self._width * (len(xml) // _SHORTEST) + SIZE
         if len(self._out) < room:
             self._out = np.empty(room, np.uint8)
         rows, size = read_rows(np.frombuffer(xml, np.uint8), self._out, *self._columns)
