@@ -19,6 +19,7 @@ from typing import IO
 __all__ = [
     "Command",
     "Failed",
+    "Memory",
     "Timing",
     "best_of",
     "memory_of",
@@ -26,6 +27,7 @@ __all__ = [
     "rounds",
     "run",
     "shell",
+    "watched",
 ]
 
 _INTERVAL = 0.1  # seconds between two looks at the memory
@@ -102,7 +104,7 @@ def best_of(count: int, work: Callable[[], object]) -> float:
 def _timed(command: Command) -> Timing:
     with tempfile.TemporaryFile() as output:
         started = time.perf_counter()
-        with _started(command, output) as process, _watched(process.pid) as memory:
+        with _started(command, output) as process, watched(process.pid) as memory:
             _, status, usage = os.wait4(process.pid, 0)
             seconds = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -134,15 +136,17 @@ def _last_line(stream: IO[bytes]) -> str:
 
 
 @dataclass
-class _Memory:
+class Memory:
+    """The most that a process tree had so far."""
+
     peak: int = 0
     done: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager
-def _watched(root: int) -> Iterator[_Memory]:
+def watched(root: int) -> Iterator[Memory]:
     """Look at the memory of a process tree again and again; the peak is known afterwards."""
-    memory = _Memory()
+    memory = Memory()
     watcher = threading.Thread(target=_watch, args=(root, memory), daemon=True)
     watcher.start()
     try:
@@ -152,7 +156,7 @@ def _watched(root: int) -> Iterator[_Memory]:
         watcher.join()
 
 
-def _watch(root: int, memory: _Memory) -> None:
+def _watch(root: int, memory: Memory) -> None:
     while not memory.done.wait(_INTERVAL):
         memory.peak = max(memory.peak, sum(map(_proportional_size, _tree(root))))
 

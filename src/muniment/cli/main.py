@@ -92,6 +92,8 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     _stop_cleanly_on_sigterm()
     gc.set_threshold(20_000, 20)  # what long runs make dies young, and in no circle
+    # Nothing here multiplies matrices, and the threads for that wait busily in every process.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     cli(prog_name="muniment")
 
 

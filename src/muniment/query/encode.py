@@ -38,17 +38,17 @@ class IndexEncoder:
     def __call__(self, batches: Iterable[Batch]) -> DuckdbPiece:
         return piece_of(batches, len(self.shapes), self._table)
 
-    def _table(self, columns: list[pa.Array]) -> pa.Table:
+    def _table(self, columns: list[pa.ChunkedArray]) -> pa.Table:
         arrays = map(_array, self.shapes, columns)
         return pa.table({f"c{number}": array for number, array in enumerate(arrays, 1)})
 
 
-def _array(shape: Shape, cells: pa.Array) -> pa.Array:
+def _array(shape: Shape, cells: pa.ChunkedArray) -> Any:
     if isinstance(shape, Leaf):
         # Some writers put values of any type into files of their own.
-        if has_references(cells) or (shape.type.large and shape.type.kind is not Kind.TEXT):
+        if _refers(cells) or (shape.type.large and shape.type.kind is not Kind.TEXT):
             return cells
-        return as_values(as_text(cells), shape.type)
+        return as_values(cells, shape.type, lambda: as_text(cells))
     if holds_objects(shape) or has_references(cells):
         return cells
     values = [None if c is None else nested_value(cell_value(c), shape) for c in cells.to_pylist()]
@@ -69,7 +69,7 @@ def _whole(text: Cell) -> Any:
     return text.encode("utf-8", "backslashreplace").decode() if isinstance(text, str) else text
 
 
-def as_text(cells: pa.Array) -> pa.Array:
+def as_text(cells: Any) -> Any:
     """Return cells as text, in bulk; only text with half a surrogate pair is looked at singly."""
     try:
         return cells.cast(_TEXT)
@@ -79,6 +79,11 @@ def as_text(cells: pa.Array) -> pa.Array:
             for c in cells.to_pylist()
         )
         return pa.array(list(texts), _TEXT)
+
+
+def _refers(cells: Any) -> bool:
+    """Whether one of these plain cells lies in a file of its own."""
+    return bool(pc.any(pc.starts_with(cells, pattern=REF)).as_py())
 
 
 def has_references(cells: Any) -> bool:

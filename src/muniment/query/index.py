@@ -206,6 +206,14 @@ class _Builder:
         if len(self._notes) < 1000:
             self._notes.append(sentence)
 
+    def counted(self, sql: str) -> tuple[Any, ...]:
+        """Return the one row of a query that all cores work on: only what is inserted has order."""
+        connection = self._connection
+        connection.execute(f"SET threads = {self._jobs or default_jobs()}")
+        row: tuple[Any, ...] = connection.execute(sql).fetchone()
+        connection.execute("SET threads = 1")
+        return row
+
     def count(self, table: str, rows: int) -> None:
         self._done += rows
         self._progress(table, self._done, max(self._total, self._done))
@@ -347,9 +355,7 @@ class _Filled:
             wanted.append(f"count(*) - count({value})")
         if not wanted:
             return []
-        row = self._builder.connection.execute(
-            f"SELECT {', '.join(wanted)} FROM {self._place}"
-        ).fetchone()
+        row = self._builder.counted(f"SELECT {', '.join(wanted)} FROM {self._place}")
         return [(row[k], row[k + 1]) for k in range(0, len(row), 2)]
 
 

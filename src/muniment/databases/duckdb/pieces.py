@@ -73,7 +73,7 @@ class DuckdbEncoder:
     def __call__(self, batches: Iterable[Batch]) -> DuckdbPiece:
         return piece_of(batches, len(self.columns), self._table)
 
-    def _table(self, columns: list[pa.Array]) -> pa.Table:
+    def _table(self, columns: list[pa.ChunkedArray]) -> pa.Table:
         names = [f"c{number}" for number in range(len(columns))]
         arrays = [
             self._array(number, shape, cells)
@@ -81,26 +81,25 @@ class DuckdbEncoder:
         ]
         return pa.table(dict(zip(names, arrays, strict=True)))
 
-    def _array(self, number: int, shape: Shape, cells: pa.Array) -> pa.Array:
+    def _array(self, number: int, shape: Shape, cells: pa.ChunkedArray) -> Any:
         if not isinstance(shape, Leaf):
             if pc.any(pc.match_substring(cells, REF)).as_py():
                 return cells  # the values are put in where they can be read
             return _nested_array(cells, shape)
         if shape.type.kind in (Kind.TEXT, Kind.BINARY, Kind.DATALINK):
             return cells
-        text = _as_text(cells, self.place(number))
-        return as_values(text, shape.type)
+        return as_values(cells, shape.type, lambda: _as_text(cells, self.place(number)))
 
 
 def piece_of(
-    batches: Iterable[Batch], width: int, table_of: Callable[[list[pa.Array]], pa.Table]
+    batches: Iterable[Batch], width: int, table_of: Callable[[list[pa.ChunkedArray]], pa.Table]
 ) -> DuckdbPiece:
     """Return batches as tables of bounded size, given what makes a table of columns of cells."""
     tables = tuple(map(table_of, _columns(batches, width)))
     return DuckdbPiece(tables, sum(table.num_rows for table in tables))
 
 
-def _columns(batches: Iterable[Batch], width: int) -> Iterator[list[pa.Array]]:
+def _columns(batches: Iterable[Batch], width: int) -> Iterator[list[pa.ChunkedArray]]:
     split = _Splitter(width)
     rows = size = 0
     for batch in batches:
@@ -130,10 +129,10 @@ class _Splitter:
         if self._size >= _SPLIT_BYTES:
             self._split()
 
-    def columns(self) -> list[pa.Array]:
+    def columns(self) -> list[pa.ChunkedArray]:
         """Return what was added since the last time, NULLs as Arrow's."""
         self._split()
-        columns = [pa.concat_arrays(chunks) for chunks in self._columns]
+        columns = [pa.chunked_array(chunks, _BYTES) for chunks in self._columns]
         self._columns = [[] for _ in range(self._width)]
         return columns
 
@@ -273,15 +272,20 @@ def _as_text(cells: Any, place: str) -> Any:
         ) from error
 
 
-def as_values(text: pa.Array, type_: PredefinedType) -> pa.Array:
+def as_values(cells: pa.ChunkedArray, type_: PredefinedType, as_text: Callable[[], Any]) -> Any:
     """Return values, which save DuckDB work, or the text where Arrow cannot hold it exactly."""
     arrow = _value_type(type_)
     if arrow is None:
-        return text
+        return as_text()
     try:
-        return text.cast(arrow)
+        return pc.cast(_unproven(cells), arrow)
     except pa.ArrowInvalid:
-        return text
+        return as_text()
+
+
+def _unproven(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Cells as text that may not be UTF-8: no value of another kind comes out of that."""
+    return pa.chunked_array([chunk.view(_TEXT) for chunk in cells.chunks], _TEXT)
 
 
 def _value_type(type_: PredefinedType) -> pa.DataType | None:
