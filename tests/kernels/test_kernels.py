@@ -22,7 +22,8 @@ from muniment.errors import SiardError, Unfit
 from muniment.siard.parse import RowReader, Run
 from muniment.siard.rows import RowWriter
 from muniment.siard.rules.keys import KeyColumns
-from muniment.sql.batch import Batch, batch_of
+from muniment.sql.batch import Batch, batch_of, rows_of
+from muniment.sql.lengths import may_exceed
 from muniment.sql.model import Column, Leaf
 from muniment.sql.types import parse_type
 
@@ -272,3 +273,15 @@ def test_copy_text_that_no_server_writes_is_left_to_python() -> None:
 
     assert decode(b"a\\x41\n") is None
     assert decode(b"a\\") is None
+
+
+@given(
+    rows=st.lists(
+        st.lists(st.none() | st.text(max_size=30) | LONG, min_size=2, max_size=2), max_size=6
+    ),
+    limit=st.integers(0, 200),
+)
+def test_long_rows_are_found_on_both_roads(rows: list[list[str | None]], limit: int) -> None:
+    batch = batch_of(rows)
+    slow, fast = two_ways(lambda: may_exceed(batch, limit))
+    assert fast == slow == any(len(row) > limit for row in rows_of(batch))

@@ -18,10 +18,10 @@ from muniment.sql.batch import Batch
 from muniment.sql.model import Shape
 
 __all__ = [
-    "Copying", "Fetching", "Joining", "Picking", "Reading", "Splitting", "Stepping", "Summing",
-    "Writing", "at_once", "copying_kernel", "digest_kernel", "expect", "fetching_kernel",
-    "joining_kernel", "picking_kernel", "reading_kernel", "splitting_kernel", "stepping_kernel",
-    "worth_while", "writing_kernel",
+    "Copying", "Fetching", "Joining", "Measuring", "Picking", "Reading", "Splitting", "Stepping",
+    "Summing", "Writing", "at_once", "copying_kernel", "digest_kernel", "expect",
+    "fetching_kernel", "joining_kernel", "measuring_kernel", "picking_kernel", "reading_kernel",
+    "splitting_kernel", "stepping_kernel", "worth_while", "writing_kernel",
 ]  # fmt: skip
 
 # A batch's data, the number of its rows and whether to check values, to XML; rows of XML to a
@@ -38,8 +38,9 @@ Copying = Callable[[bytes], bytes | None]
 # A libpq connection in the middle of a COPY, to its rows, some at a time.
 Fetching = Callable[[Any], Generator[bytes, None, bytes]]
 
-# A batch's data, to the sum of its rows' digests.
+# A batch's data, to the sum of its rows' digests, and to the size of its longest row.
 Summing = Callable[[bytes], int]
+Measuring = Callable[[bytes], int]
 
 # An SQLite connection, a query, the types of its columns and the longest value that is given whole,
 # to batches and the keys of rows that take a closer look.
@@ -117,6 +118,12 @@ def picking_kernel() -> Picking:
 def digest_kernel() -> Summing | None:
     """Return what sums up the digests of rows."""
     kernel: Summing | None = _loaded("digests", "sum_of_rows") if worth_while(0) else None
+    return kernel
+
+
+def measuring_kernel() -> Measuring | None:
+    """Return what looks for the longest row."""
+    kernel: Measuring | None = _loaded("lengths", "longest") if worth_while(0) else None
     return kernel
 
 

@@ -19,7 +19,7 @@ from muniment.sql.batch import Batch
 __all__ = ["joined"]
 
 _TEXT, _NUMBER, _TRUTH, _DATE, _TIMESTAMP = range(5)
-_BATCH_BYTES = np.uint64(1 << 15)
+_BATCH_BYTES = np.uint64(1 << 16)
 _LONGEST_VALUE = np.uint64(40)  # bytes of what is not text, and of a separator
 _CELL, _NULL, _ROW = 0xFF, 0xFE, 0xFD
 _DAY = 86_400_000_000  # microseconds

@@ -17,7 +17,7 @@ from muniment.kernels import wide
 
 __all__ = [
     "BAD", "LARGEST", "copy_to_batch", "count_rows", "find_cells", "gather_cells",
-    "gather_columns", "read_rows", "split_columns", "write_rows",
+    "gather_columns", "longest_row", "read_rows", "split_columns", "write_rows",
 ]  # fmt: skip
 
 LARGEST = 4 << 20  # bytes at once; the room for what they become is several times that
@@ -583,6 +583,27 @@ def _compact(xml: Any, at: Any, end: Any, form: Any, out: Any, to: Any) -> Any:
     if form == OCTETS and (to - start) & ONE:
         return at, BAD
     return at, to
+
+
+@_kernel
+def longest_row(data: Any) -> Any:
+    """Return the size of the longest row of a batch, its end not counted."""
+    end, source = np.uint64(len(data)), wide.place(data)
+    at = start = longest = ZERO
+    while at + _WIDE <= end:
+        found = wide.find_row_ends(source + at)
+        while found:
+            stop = at + wide.first(found)
+            longest = max(longest, stop - start)
+            start = stop + ONE
+            found &= found - ONE
+        at += _WIDE
+    while at < end:
+        if data[at] == _ROW_MARK:
+            longest = max(longest, at - start)
+            start = at + ONE
+        at += ONE
+    return longest
 
 
 @_kernel

@@ -16,8 +16,8 @@ from numba.extending import intrinsic
 
 __all__ = [
     "SIZE", "bits", "copy", "copy_cells", "count_row_tags", "find_beyond_ascii", "find_ends",
-    "find_markup", "find_odd", "find_spaces", "find_tags", "find_time_end", "first", "place",
-    "word",
+    "find_markup", "find_odd", "find_row_ends", "find_spaces", "find_tags", "find_time_end",
+    "first", "place", "word",
 ]  # fmt: skip
 
 SIZE = 16
@@ -66,6 +66,10 @@ def _finder(test: Callable[[Any, Any], Any], doc: str) -> Any:
 find_ends = _finder(
     lambda builder, octets: builder.icmp_unsigned(">=", octets, _all(0xFD)),
     "Find the ends of cells and rows, and NULLs.",
+)
+find_row_ends = _finder(
+    lambda builder, octets: _is_one_of(builder, octets, b"\xfd"),
+    "Find the ends of rows.",
 )
 find_beyond_ascii = _finder(
     lambda builder, octets: builder.icmp_unsigned(">=", octets, _all(0x80)),

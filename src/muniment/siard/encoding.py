@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from muniment.siard.lobs.placement import INLINE, Rule
 from muniment.siard.rows import RowWriter
 from muniment.siard.zip import Block, Deflater
-from muniment.sql.batch import OPEN, REF, Batch, cells_of, parts_of, rows_of
+from muniment.sql.batch import OPEN, REF, Batch, cells_of, parts_of
+from muniment.sql.lengths import may_exceed
 from muniment.sql.model import Array, Column, Leaf, Shape, Struct
 from muniment.sql.types import Kind
 
@@ -123,7 +124,7 @@ class _Waiting:
 
     def must(self, batch: Batch) -> bool:
         """Whether a batch has to wait; notes which columns are the reason."""
-        if not (self._encoder.stored or REF in batch.data or self._any_long(batch)):
+        if not (self._encoder.stored or REF in batch.data or may_exceed(batch, self._limit)):
             return False
         waits = bool(self._encoder.stored) or REF in batch.data
         width, cells = len(self._encoder.shapes), None
@@ -146,10 +147,6 @@ class _Waiting:
             short = sum(1 for cell in column if cell not in (b"\xfe", b""))
             if short > len(long):
                 self.inlined.add(k)
-
-    def _any_long(self, batch: Batch) -> bool:
-        limit = self._limit
-        return len(batch.data) > limit and any(len(row) > limit for row in rows_of(batch))
 
 
 def _is_long(cell: bytes, shape: Shape, rule: Rule) -> bool:

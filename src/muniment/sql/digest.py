@@ -30,6 +30,7 @@ from muniment.sql.batch import (
     parts_of,
     rows_of,
 )  # fmt: skip
+from muniment.sql.lengths import may_exceed
 from muniment.sql.model import Array, Column, Leaf, Shape
 from muniment.sql.types import Kind
 from muniment.sql.values import part_shape
@@ -52,16 +53,13 @@ class Canonical:
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the batch with no value longer than LARGE octets, and no reference."""
-        if REF not in batch.data and not (self._large and self._any_long(batch)):
+        if REF not in batch.data and not (self._large and may_exceed(batch, LARGE)):
             return batch
         cells = cells_of(batch)
         for k, shape in enumerate(self._shapes):
             cells[k :: self._width] = [self._cell(c, shape) for c in cells[k :: self._width]]
         rows = zip(*[iter(cells)] * self._width, strict=True)
         return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
-
-    def _any_long(self, batch: Batch) -> bool:
-        return len(batch.data) > LARGE and any(len(row) > LARGE for row in rows_of(batch))
 
     def _cell(self, cell: bytes, shape: Shape) -> bytes:
         binary = isinstance(shape, Leaf) and shape.type.kind in (Kind.BINARY, Kind.DATALINK)

@@ -36,7 +36,7 @@ _PART_BYTES = 1 << 26
 _LOOKED_AT = 2048  # rows, to see how wide they are
 _FETCH_ROWS = 8192
 _FETCH_UNBOUNDED_ROWS = 256  # where cells of any size stay in the batch
-_BATCH_BYTES = 1 << 15
+_BATCH_BYTES = 1 << 16
 
 Part: TypeAlias = tuple[int, int] | None  # first and last rowid; None is everything
 _CellSql = Callable[[Schema, Column, int, bool], str]
@@ -118,7 +118,7 @@ class DuckdbSource:
             yield first, first + size - 1
 
     def batches(self, schema: Schema, table: Table, part: Part) -> Iterator[Batch]:
-        """Yield the rows of a part, about 32 KB at a time."""
+        """Yield the rows of a part, about 64 KB at a time."""
         has_rowid = self._has_rowid(schema, table)
         size = _FETCH_ROWS if has_rowid else _FETCH_UNBOUNDED_ROWS
         roads = [(self._read, self._query(schema, table, part, self._cell_sql))]
