@@ -1,4 +1,4 @@
-"""docs/names-requirements.md names every requirement once, with a place and a test that exist."""
+"""The documents name every requirement once, with a place and a test that exist."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).parents[2]
-NUMBERS = {"PDI": 133, "OGF": 74, "I": 42, "F": 15}
+PROJECT = Path(__file__).parents[1]
+DOCUMENTS = ("names-requirements.md", "store.md")
+NUMBERS = {"PDI-": 133, "OGF-": 74, "I-": 42, "F-": 15, "R": 27}
 # What a program cannot do, or nobody has to.
 WITHOUT_TEST = {"OGF-11", "OGF-69", "I-38"}
 
 
 @cache
 def rows() -> dict[str, list[str]]:
-    text = (PROJECT / "docs" / "names-requirements.md").read_text(encoding="utf-8")
-    cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    found = [row for row in cells if re.fullmatch(r"[A-Z]+-\d+", row[0])]
+    texts = [(PROJECT / "docs" / name).read_text(encoding="utf-8") for name in DOCUMENTS]
+    lines = "\n".join(texts).splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    found = [row for row in cells if re.fullmatch(r"([A-Z]+-|R)\d+", row[0])]
     assert len({row[0] for row in found}) == len(found)
     return {row[0]: row[1:] for row in found}
 
@@ -32,8 +34,8 @@ def all_tests() -> set[str]:
 
 @pytest.mark.parametrize("family", NUMBERS)
 def test_every_requirement_has_a_row(family: str) -> None:
-    wanted = [f"{family}-{number}" for number in range(1, NUMBERS[family] + 1)]
-    assert [name for name in rows() if name.startswith(f"{family}-")] == wanted
+    wanted = [f"{family}{number}" for number in range(1, NUMBERS[family] + 1)]
+    assert [name for name in rows() if re.fullmatch(rf"{family}\d+", name)] == wanted
 
 
 def test_each_row_names_files_and_tests_that_exist() -> None:
