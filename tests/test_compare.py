@@ -10,6 +10,7 @@ import pytest
 
 from muniment import compare as compare_module
 from muniment.compare import Comparison, compare, sides
+from muniment.compare import tables as tables_module
 from muniment.errors import UsageError
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, archive, restore
@@ -106,6 +107,23 @@ def test_where_large_objects_lie_makes_no_difference(
         result = compare(str(siard), str(tmp_path / other))
         assert result.equal, result.differences
         assert all(t.ordered_digest[0] == t.ordered_digest[1] for t in result.tables)
+
+
+def test_nobody_predicts_the_xml_of_objects_in_files(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "files.siard"
+    archive(url(shop), path, Selection(tables=("item",)), ArchiveOptions(lob_threshold=1))
+    predicted: list[bytes] = []
+    expect = tables_module._Expected.expect
+    monkeypatch.setattr(
+        tables_module._Expected, "expect", lambda *a: (predicted.append(a[1]), expect(*a))[1]
+    )
+    assert compare(str(path), str(path)).equal
+    assert not predicted
+    archive(url(shop), tmp_path / "inline.siard", options=ArchiveOptions(lobs="inline"))
+    assert compare(url(shop), str(tmp_path / "inline.siard")).equal
+    assert predicted
 
 
 def test_a_restored_copy_equals_the_original(shop: Path, siard: Path, tmp_path: Path) -> None:

@@ -222,6 +222,31 @@ def test_kernels_wait_until_there_is_enough_to_do() -> None:
     assert [kernels.worth_while(60) for _ in range(4)] == [False, False, True, True]
 
 
+def test_rows_of_many_nulls_have_room() -> None:
+    _, shapes = columns_of(["INTEGER"] * 300)
+    xml, rows = b"<row></row>\n" * 2000 + b"<row></row>" * 2000, batch_of([[None] * 300])
+    at_once(True)
+    kernel = kernels.reading_kernel(shapes)
+    assert kernel(xml) == Batch(rows.data * 4000, 4000)
+
+
+def test_machine_code_is_not_loaded_for_stored_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once(True)
+    asked: list[object] = []
+
+    def reading_kernel(shapes: list[Leaf]) -> kernels.Reading:
+        asked.append(shapes)
+        return lambda _xml: None
+
+    monkeypatch.setattr("muniment.siard.parse.reading_kernel", reading_kernel)
+    reader = RowReader("t", columns_of(["INTEGER", "BLOB"])[1])
+    stored = b'<row><c1>1</c1><c2 file="a.bin" length="3"/></row>\n'
+    assert [batch.rows for batch in reader(Run(stored * 3, 0))] == [3]
+    assert not asked
+    assert [batch.rows for batch in reader(Run(b"<row><c1>1</c1></row>\n", 0))] == [1]
+    assert asked
+
+
 def test_without_numba_everything_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     for name in ("writing", "reading", "columns", "machine", "sqlite", "digests", "foreign"):

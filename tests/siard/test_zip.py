@@ -156,3 +156,19 @@ def test_a_bomb_is_cut_off_at_the_limit(tmp_path: Path) -> None:
     write(path, [b"\x00" * (1 << 22)] * 8)
     with pytest.raises(SiardError, match="larger than"):
         ZipReader(path).read("content/streamed.bin", limit=1 << 20)
+
+
+@given(names=st.lists(st.text("ab/é", min_size=1, max_size=9), max_size=300, unique=True))
+def test_every_name_is_found_and_no_other(names: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.siard"
+        with path.open("wb") as stream:
+            writer = ZipWriter(stream, date(2026, 11, 15), "none", ())
+            for name in names:
+                writer.file(name, name.encode())
+            writer.close()
+        reader = ZipReader(path)
+        assert list(reader.names()) == names
+        assert [reader.read(name).decode() for name in names] == names
+        assert sorted(entry.number for entry in reader.directory.entries()) == [*range(len(names))]
+        assert reader.find("another") is None

@@ -33,7 +33,7 @@ from muniment.siard import SiardSource, open_siard
 from muniment.siard.lobs.folders import Root
 from muniment.sql.model import Database, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import Kind
-from muniment.workers import default_jobs, start_workers
+from muniment.workers import Beside, default_jobs, start_workers
 
 __all__ = [
     "About", "IndexColumn", "IndexTable", "IndexView", "Watch", "build", "quiet", "read_about",
@@ -244,8 +244,9 @@ class _Filled:
         encoder = IndexEncoder(self._shapes)
         parts = self._builder.source.parts(self._schema, self._table)
         pieces = workers.run((self._schema, self._table, part, encoder) for part in parts)
-        for rows in gathered(self._resolved(pieces)):
-            self._insert(rows)
+        with Beside(1) as beside:  # while DuckDB takes rows in, those that follow are read
+            for rows in gathered(self._resolved(pieces)):
+                beside(self._insert, rows)
         rows = self._rows
         if rows != self._table.rows:
             self._builder.note(

@@ -24,10 +24,9 @@ _END, _END64, _LOCATOR, _RECORD = b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07", b
 _FIXED = struct.Struct("<4s6H3L5H2L")  # a record without its name, extra field and comment
 _LENGTHS = struct.Struct("<4s24x3H")  # its signature, and the lengths of those three
 _CHUNK = 1 << 20
-_OFFSET_BITS = 40
+_NAME_BITS, _OFFSET_BITS, _GROUP_BITS = 24, 40, 8
 _OFFSET = (1 << _OFFSET_BITS) - 1
 _MOST_ALIKE = 64  # names of one checksum; more are an attack
-_MANY = 1 << 17  # entries; sorting more as Python's own numbers would take their memory
 _LIMIT32 = 0xFFFFFFFF
 _WINDOW, _MOST_OF_ONE = 1 << 14, 512  # bytes of records held, and of one but for rare ones
 
@@ -57,12 +56,9 @@ class Directory:
         self._volumes = volumes
         start, size, self._count, self._shift, self.after = _locate(volumes)
         self._start, self._end = start, start + size
-        numbers = array("Q")
-        for at, name in self._names():
-            numbers.append(_bits(name) << _OFFSET_BITS | at - start)
-        if len(numbers) != self._count:
+        self._numbers = self._sorted_numbers()
+        if len(self._numbers) != self._count:
             raise NotZip
-        self._numbers = _sorted(numbers)
         self._window = 0, b""
         if not twins:
             self.refuse_twins()
@@ -171,6 +167,18 @@ class Directory:
         name = _decoded(record[46 : 46 + names], flags)
         return Entry(name, flags, method, crc, packed, size, offset + self._shift, number)
 
+    def _sorted_numbers(self) -> array[int]:
+        """Return the numbers of all entries in order; few at a time are Python's own numbers."""
+        groups = [array("Q") for _ in range(1 << _GROUP_BITS)]
+        for at, name in self._names():
+            bits = _bits(name)
+            groups[bits >> _NAME_BITS - _GROUP_BITS].append(bits << _OFFSET_BITS | at - self._start)
+        numbers = array("Q")
+        groups.reverse()
+        while groups:
+            numbers.extend(sorted(groups.pop()))
+        return numbers
+
     def _names(self) -> Iterator[tuple[int, str]]:
         """Yield where each record stands, and its name."""
         for at, record in self._records():
@@ -208,15 +216,6 @@ class Directory:
             place = end
 
 
-def _sorted(numbers: array[int]) -> array[int]:
-    if len(numbers) < _MANY:
-        return array("Q", sorted(numbers))
-    import pyarrow as pa
-
-    unsorted = pa.Array.from_buffers(pa.uint64(), len(numbers), [None, pa.py_buffer(numbers)])
-    return array("Q", unsorted.sort().buffers()[1].to_pybytes())
-
-
 def _locate(volumes: Volumes) -> tuple[int, int, int, int, int]:
     """Return where the directory begins, its size, its entries, and the bytes before and after."""
     tail_at = max(0, volumes.size - 66_000)
@@ -244,7 +243,7 @@ def _locate(volumes: Volumes) -> tuple[int, int, int, int, int]:
 
 
 def _bits(name: str) -> int:
-    return zlib.crc32(name.encode("utf-8", "surrogatepass")) & 0xFFFFFF
+    return zlib.crc32(name.encode("utf-8", "surrogatepass")) & (1 << _NAME_BITS) - 1
 
 
 def _lengths(record: bytes) -> int:

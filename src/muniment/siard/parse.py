@@ -219,9 +219,10 @@ class RowReader:
 
     def _quickly(self, xml: bytes) -> Batch | None:
         """Return what machine code makes of some rows; None if they are not for it."""
-        if not worth_while(len(xml) // _TAGS):
-            return None
         if self._kernel is None:
+            # Stored values are not for machine code: it is not even loaded for them.
+            if b' file="' in xml or not worth_while(len(xml) // _TAGS):
+                return None
             self._kernel = reading_kernel(self._shapes)
         return self._kernel(xml)
 

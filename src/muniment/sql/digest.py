@@ -38,6 +38,7 @@ from muniment.sql.values import part_shape
 __all__ = ["LARGE", "BucketDigest", "Canonical", "ContentDigest", "OrderedDigest", "row_digests"]
 
 LARGE = 4000
+_SHORT = 1000  # octets of a row on average; hashing others takes so long that Python does as well
 _CHUNK = 1 << 20
 Open = Callable[[bytes], BinaryIO]
 
@@ -111,7 +112,8 @@ class ContentDigest:
 
     def update(self, batch: Batch) -> None:
         """Take the rows of a batch, already canonical."""
-        kernel = digest_kernel()
+        short = len(batch.data) < _SHORT * batch.rows
+        kernel = digest_kernel() if short else None
         self._sum += kernel(batch.data) if kernel else sum(map(_number, row_digests(batch)))
         self.rows += batch.rows
 
