@@ -7,6 +7,7 @@ python bench/run.py --rows 100000 --only parse   a quick try; writes nothing
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the steps that were asked for; return 1 if one of them broke off."""
     options = _options(arguments)
     use_cores(2)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has been compiled
     options.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="out-", dir=options.data) as work:
         bench = Bench(options.data, Path(work), options.rows, options.runs)

@@ -104,7 +104,7 @@ class CellReader:
         count = data.count(ROW)
         if self._marked:
             data = self._unmarked(data, count)
-        if self._converts and not (self._rarely and b"Infinity" not in data):
+        if self._converts and not (self._rarely and b"Infin" not in data):
             data = self._converted(data, count)
         self._row += count
         return Batch(data, count)

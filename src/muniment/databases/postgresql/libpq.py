@@ -17,6 +17,8 @@ from psycopg import pq
 
 __all__ = ["addresses", "put_copy_data"]
 
+_PIECE = 1 << 16  # bytes; the server reads a message whole, and takes rows out of its cache
+
 
 def addresses(*names: str) -> list[int]:
     """Return where functions of libpq, or of C's library, lie; OSError if one is not to be found.
@@ -46,7 +48,10 @@ def _put() -> Any:
 def put_copy_data(pgconn: Any, data: bytes) -> None:
     """Send data of a COPY FROM STDIN, as the driver's function of this name does."""
     put = _put()
-    if put is None:
-        pgconn.put_copy_data(data)
-    elif put(pgconn.pgconn_ptr, data, len(data)) < 0:
-        raise psycopg.OperationalError(f"sending copy data failed: {pgconn.get_error_message()}")
+    for at in range(0, len(data), _PIECE):
+        piece = data[at : at + _PIECE]
+        if put is None:
+            pgconn.put_copy_data(piece)
+        elif put(pgconn.pgconn_ptr, piece, len(piece)) < 0:
+            said = pgconn.get_error_message()
+            raise psycopg.OperationalError(f"sending copy data failed: {said}")
