@@ -127,15 +127,25 @@ def said(cluster: Cluster, name: str, query: str, act: Callable[[int], object], 
     return f"{caught.value.state} {caught.value}"
 
 
-@pytest.mark.parametrize("act", ["pg_cancel_backend", "pg_terminate_backend"])
-def test_a_copy_that_is_stopped_is_the_same_sentence(postgresql: Cluster, act: str) -> None:
-    def stop(pid: int) -> None:
-        postgresql.psql("postgres", f"SELECT {act}({pid})")
+def stopped(cluster: Cluster, how: str) -> list[str]:
+    """What readers are told, in bulk and one by one, if the server ends their work."""
 
-    found = {said(postgresql, "postgres", FOREVER, stop, bulk) for bulk in (True, False)}
-    assert len(found) == 1
-    words = "canceling statement" if act == "pg_cancel_backend" else "connection .* was lost"
-    assert re.search(words, found.pop())
+    def stop(pid: int) -> None:
+        cluster.psql("postgres", f"SELECT {how}({pid})")
+
+    return [said(cluster, "postgres", FOREVER, stop, bulk) for bulk in (True, False)]
+
+
+def test_a_copy_that_is_cancelled_is_the_same_sentence(postgresql: Cluster) -> None:
+    bulk, one_by_one = stopped(postgresql, "pg_cancel_backend")
+    assert bulk == one_by_one
+    assert bulk.startswith("57014 PostgreSQL refused to read t: canceling statement")
+
+
+def test_a_connection_that_is_ended_is_a_sentence(postgresql: Cluster) -> None:
+    # Whether the server's own words arrive depends on what it was doing.
+    for words in stopped(postgresql, "pg_terminate_backend"):
+        assert re.match(r"(57P01)? the connection to PostgreSQL was lost during to read t:", words)
 
 
 def test_an_error_of_the_server_is_the_same_sentence(postgresql: Cluster) -> None:
@@ -156,15 +166,18 @@ def test_a_server_that_is_killed_is_the_same_sentence() -> None:
     assert "the connection to PostgreSQL was lost during to read t" in found.pop()
 
 
-def test_who_waits_for_rows_hears_ctrl_c(raw: Connection) -> None:
+@pytest.mark.parametrize(
+    ("first", "bulk"), [("repeat('x', 99999)", True), ("'x'", True), ("'x'", False)]
+)
+def test_who_waits_for_rows_hears_ctrl_c(raw: Connection, first: str, bulk: bool) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    slow = "SELECT repeat('x', 99999) UNION ALL SELECT pg_sleep(60)::text"
+    slow = f"SELECT {first} UNION ALL SELECT pg_sleep(60)::text"
     before = signal.signal(signal.SIGALRM, interrupt)
     started = time.monotonic()
     try:
-        with in_bulk(True), pytest.raises(KeyboardInterrupt):
+        with in_bulk(bulk), pytest.raises(KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, 0.5)
             for _ in copy_out(raw, f"COPY ({slow}) TO STDOUT", "to read"):
                 pass
@@ -192,6 +205,32 @@ def test_other_threads_run_while_one_waits(raw: Connection) -> None:
     done.set()
     ticking.join()
     assert max(b - a for a, b in pairwise(times)) < 1
+
+
+@pytest.mark.parametrize("bulk", [True, False])
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [("SELECT nothing", "nothing"), ("SELECT 1/0", "zero"), ("SELECT 1; SELECT 2", "syntax")],
+)
+def test_a_refused_query_leaves_a_usable_connection(
+    raw: Connection, query: str, said: str, bulk: bool
+) -> None:
+    with pytest.raises(Refused, match=f"refused to read: .*{said}"):
+        taken(raw, query, bulk)
+    assert rows(raw, "SELECT 1 AS one") == [{"one": 1}]
+
+
+def test_a_server_that_goes_before_the_first_row_is_a_sentence(postgresql: Cluster) -> None:
+    reader = connect(connection_options(postgresql.url("postgres")))
+    stop = f"SELECT pg_terminate_backend({reader.info.backend_pid})"
+    stopping = threading.Timer(0.5, postgresql.psql, ["postgres", stop])
+    stopping.start()
+    try:
+        with pytest.raises(Refused, match="connection to PostgreSQL was lost during to read"):
+            taken(reader, "SELECT pg_sleep(60)", True)
+    finally:
+        stopping.join()
+        reader.close()
 
 
 @pytest.mark.parametrize("found", [True, False])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import selectors
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -47,6 +48,7 @@ _SETTINGS = {
 }
 _PATIENCE = "60s"  # for locks, unless the URL says otherwise
 _CHUNK = 1 << 14
+_TURN = 0.1  # seconds
 
 
 class Refused(DatabaseError):
@@ -254,21 +256,36 @@ def _error(connection: Connection, result: Any) -> psycopg.Error:
 def copy_out(connection: Connection, sql: str, doing: str) -> Generator[bytes, None, None]:
     """Yield the rows of a COPY TO STDOUT, some whole rows at a time."""
     pgconn = connection.pgconn
+    fetch = fetching_kernel() or _fetch
     with translated(doing):
-        result = pgconn.exec_(sql.encode())
-        if result.status != pq.ExecStatus.COPY_OUT:
-            raise _error(connection, result)
         finished = False
-        fetch = fetching_kernel() or _fetch
         try:
+            _await_rows(connection, sql)
             rest = yield from fetch(pgconn)
             finished = True
             _finish(connection)
             if rest:
                 yield rest
         finally:
-            if not finished:
+            if not finished and pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
                 _abandon(pgconn)
+
+
+def _await_rows(connection: Connection, sql: str) -> None:
+    """Begin a COPY TO STDOUT; the server says nothing before it has several rows."""
+    pgconn = connection.pgconn
+    pgconn.send_query(sql.encode())
+    with selectors.DefaultSelector() as selector, suppress(psycopg.OperationalError):
+        selector.register(pgconn.socket, selectors.EVENT_READ)
+        while pgconn.is_busy():
+            selector.select(_TURN)  # which Ctrl-C ends
+            pgconn.consume_input()
+    result = pgconn.get_result()
+    assert result is not None
+    if result.status != pq.ExecStatus.COPY_OUT:
+        while pgconn.get_result() is not None:
+            pass
+        raise _error(connection, result)
 
 
 def _fetch(pgconn: Any) -> Generator[bytes, None, bytes]:
@@ -300,10 +317,9 @@ def _abandon(pgconn: Any) -> None:
     """End a COPY whose reader went away, so that the connection can be used again."""
     with suppress(psycopg.Error):
         pgconn.get_cancel().cancel()
-        while pgconn.get_copy_data(0)[0] >= 0:
-            pass
-        while pgconn.get_result() is not None:
-            pass
+        while (result := pgconn.get_result()) is not None:
+            while result.status == pq.ExecStatus.COPY_OUT and pgconn.get_copy_data(0)[0] >= 0:
+                pass
 
 
 def copy_in(connection: Connection, sql: str, chunks: Iterator[bytes], doing: str) -> int:
