@@ -6,6 +6,7 @@ and tells as lines of JSON on stdout how far it is. It ends when its stdin does:
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -26,6 +27,7 @@ _SHOWN = 100  # findings
 
 def main() -> None:
     """Do what the command line says with the archive that stdin names."""
+    gc.set_threshold(20_000, 20)  # as for commands
     from muniment.errors import MunimentError
 
     # Written by the process that started this one: a path may lead to a file inside another.
