@@ -7,7 +7,6 @@ quick.
 
 from __future__ import annotations
 
-import atexit
 import errno
 import gc
 import io
@@ -95,7 +94,6 @@ def main() -> None:
     gc.set_threshold(20_000, 20)  # what long runs make dies young, and in no circle
     # Nothing here multiplies matrices, and the threads for that wait busily in every process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    atexit.register(gc.freeze)  # nobody looks for circles in what ends with the process
     cli(prog_name="muniment")
 
 
