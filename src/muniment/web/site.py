@@ -48,6 +48,7 @@ _SHORT = 200  # characters that every page shows of a value
 # What glibc reads: memory that comes and goes with every batch stays with the helper.
 _ROOM = {"MALLOC_TRIM_THRESHOLD_": f"{1 << 27}", "MALLOC_MMAP_THRESHOLD_": f"{1 << 27}"}
 _PAGE_SECONDS = 20.0  # a page's own queries; people do not wait longer
+_PAGE_MB = 250  # of memory for them; what is more goes to the disk
 
 
 @dataclass
@@ -175,9 +176,8 @@ class OpenArchive:
             from muniment.query.session import Limits, attach
 
             archives, indexes = {self.name: self.path}, {self.name: index}
-            session = self._stack.enter_context(
-                attach(archives, indexes, Limits(seconds=_PAGE_SECONDS), roots=self.roots)
-            )
+            limits = Limits(seconds=_PAGE_SECONDS, memory_mb=_PAGE_MB)
+            session = self._stack.enter_context(attach(archives, indexes, limits, roots=self.roots))
             self.isolated = Isolated(archives, indexes, self.roots)
             self.progress.state = "ready"
             self.session = session
