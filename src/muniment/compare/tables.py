@@ -288,16 +288,18 @@ class _Expected:
 
     def expect(self, data: bytes) -> None:
         """Consume the next bytes; raise NotPlain if they are others."""
-        end = self._at + len(data)
-        while len(self._held) < end:
-            more = next(self._chunks, None)
-            if more is None:
+        wanted, done = memoryview(data), 0
+        while done < len(data):
+            while self._at == len(self._held):
+                more = next(self._chunks, None)
+                if more is None:
+                    raise NotPlain
+                self._held, self._at = more, 0
+            size = min(len(data) - done, len(self._held) - self._at)
+            if not self._held.startswith(wanted[done : done + size], self._at):
                 raise NotPlain
-            self._held = self._held[self._at :] + more
-            self._at, end = 0, len(data)
-        if not self._held.startswith(data, self._at):
-            raise NotPlain
-        self._at = end
+            self._at += size
+            done += size
 
     def expect_end(self) -> None:
         """Make sure that the table ends here; this also reads the checksum of the file."""

@@ -319,6 +319,19 @@ def step_rows(
     return rows, to, MORE
 
 
+@_part
+def _row_end(data: Any, address: Any, at: Any, end: Any) -> Any:
+    """Return where a row of a batch ends."""
+    while at + _WIDE <= end:
+        found = wide.find_row_ends(address + at)
+        if found:
+            return at + wide.first(found)
+        at += _WIDE
+    while at < end and data[at] != 0xFD:
+        at += _ONE
+    return at
+
+
 @njit(cache=True, nogil=True)
 def sum_rows(
     functions: Any, data: Any, address: Any, context: Any, digest: Any, total: Any
@@ -331,9 +344,7 @@ def sum_rows(
     at, end = _ZERO, np.uint64(len(data))
     place, octets = digest
     while at < end:
-        stop = at
-        while stop < end and data[stop] != 0xFD:
-            stop += _ONE
+        stop = _row_end(data, address, at, end)
         _call_row(functions[0], (context,))
         _call_three(functions[1], (context, address + at, stop - at))
         _call_two(functions[2], (place, context))
