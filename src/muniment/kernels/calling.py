@@ -1,4 +1,7 @@
-"""Calls of C functions of other libraries, by their addresses, out of loops that are compiled."""
+"""Calls of C functions of other libraries, by their addresses, out of loops that are compiled.
+
+A change here asks for one in the files of those loops, for the reason that ``wide`` gives.
+"""
 
 from __future__ import annotations
 

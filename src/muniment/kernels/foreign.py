@@ -1,8 +1,8 @@
 """Loops that are compiled and call C functions of other libraries: SQLite's and OpenSSL's.
 
 The addresses of the functions come as numbers, so that Numba can keep the code; where they come
-from is the business of ``kernels.sqlite`` and ``kernels.digests``. This file stands alone, for the
-reason that ``machine`` gives.
+from is the business of ``kernels.sqlite`` and ``kernels.digests``. The loops stand in one file, for
+the reason that ``machine`` gives.
 """
 
 from __future__ import annotations
