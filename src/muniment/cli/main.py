@@ -11,28 +11,23 @@ import errno
 import gc
 import io
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable
 from importlib import import_module
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from muniment import __version__
 from muniment.cli.options import examples
+from muniment.cli.signals import Terminated, stoppable
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.errors import MunimentError, UsageError
 
 __all__ = ["COMMANDS", "cli", "main"]
 
 _WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 2, 3, 130, 143
-
-
-class _Terminated(BaseException):
-    """SIGTERM arrived; like KeyboardInterrupt, nothing but the outermost caller catches it."""
 
 
 # Each stands in the module of its name, which is loaded when the command is run.
@@ -58,7 +53,7 @@ class _Group(click.Group):
         run: Callable[..., Any] = super().main
         try:
             code = int(run(*args, standalone_mode=False, **extra) or 0)
-        except (Exception, _Terminated) as error:
+        except (Exception, Terminated) as error:
             code = _explain(error)
         if standalone_mode:
             sys.exit(code)
@@ -90,23 +85,11 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A character that the terminal's encoding lacks is shown escaped; it stops nothing.
             stream.reconfigure(errors="backslashreplace")
-    _stop_cleanly_on_sigterm()
     gc.set_threshold(20_000, 20)  # what long runs make dies young, and in no circle
     # Nothing here multiplies matrices, and the threads for that wait busily in every process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    cli(prog_name="muniment")
-
-
-def _stop_cleanly_on_sigterm() -> None:
-    """Let SIGTERM unwind the stack as Ctrl-C does, so that unfinished files are removed."""
-    process = os.getpid()
-
-    def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        if os.getpid() != process:  # a forked worker: no half-written file is its own
-            os._exit(128 + number)
-        raise _Terminated
-
-    signal.signal(signal.SIGTERM, stop)
+    with stoppable():
+        cli(prog_name="muniment")
 
 
 def _explain(error: BaseException) -> int:
@@ -119,7 +102,7 @@ def _explain(error: BaseException) -> int:
             return _say(f"a file ended too early ({error.__cause__})", _FAILED)
         case click.Abort():
             return _say(_stopped(error.__cause__ or error), _INTERRUPTED)
-        case _Terminated():
+        case Terminated():
             return _say(_stopped(error), _TERMINATED)
         case click.UsageError():
             return _say(_usage_sentence(error), _WRONG_USAGE)
