@@ -30,7 +30,7 @@ from muniment.sql.stores import Encoder, Opener, Part, Piece, Source
 
 __all__ = [
     "Beside", "Task", "Workers", "deaf_children", "default_jobs", "start_workers",
-    "take_quick_turns",
+    "suits_threads", "take_quick_turns",
 ]  # fmt: skip
 
 Task = tuple[Schema, Table, Part | list[Batch], Encoder]
@@ -84,6 +84,13 @@ class Workers:
         return piece
 
 
+def suits_threads(source: Source, jobs: int) -> bool:
+    """Whether so many threads can read it side by side, with machine code."""
+    most = getattr(source, "most_threads", None)
+    few = most is None or jobs <= most
+    return few and getattr(source, "suits_threads", False) and at_once()
+
+
 @contextmanager
 def start_workers(
     source: Source, jobs: int, unchanged: Callable[[], bool], *, threads: bool = False
@@ -99,10 +106,8 @@ def start_workers(
         yield Workers(source, [])
         return
     share = source.size() // jobs
-    free = threads and getattr(source, "suits_threads", False) and at_once()
-    most = getattr(source, "most_threads", None)
-    free = free and (most is None or jobs <= most)
-    if free and most is None:
+    free = threads and suits_threads(source, jobs)
+    if free and getattr(source, "most_threads", None) is None:
         take_quick_turns()
     started: list[_Worker | _Thread] = []
     hold = getattr(source, "hold", nullcontext)

@@ -8,18 +8,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from queue import Queue
 from typing import Any, BinaryIO, cast
 
 from muniment.errors import WorkerDied
-from muniment.kernels import at_once, expect
+from muniment.kernels import expect
 from muniment.normal import Normal
 from muniment.siard.rows import RowWriter
 from muniment.sql.batch import Batch
 from muniment.sql.digest import Canonical, ContentDigest, OrderedDigest
 from muniment.sql.model import Column, Database, Schema, Shape, Table, shape_of
 from muniment.sql.stores import Opener, Source
-from muniment.workers import Workers, deaf_children, default_jobs, start_workers
+from muniment.workers import Workers, deaf_children, default_jobs, start_workers, suits_threads
 
 __all__ = ["NotPlain", "Read", "Reader", "Side", "TooMuch", "Written", "no_lob", "reading_side"]
 
@@ -161,18 +162,20 @@ class RemoteSide(Side):
         self._arrived: Any = None
 
     def written(self, read: Read) -> Iterator[Written] | None:
-        if not _suits_threads(self._source):
+        schema, table = read.schema, read.table
+        parts = self._source.parts(schema, table)
+        first = next(parts, None)
+        if first is None or not suits_threads(self._source, self._jobs):
             return None
         if self._workers is None:
             unchanged = getattr(self._source, "unchanged", lambda: True)
             started = start_workers(self._source, self._jobs, unchanged, threads=True)
             self._workers = self._stack.enter_context(started)
-        schema, table = read.schema, read.table
         database = self._source.describe()
         shapes = tuple(shape_of(database, schema.name, column) for column in table.columns)
         encoder = _XmlEncoder(table.columns, shapes)
-        parts = self._source.parts(schema, table)
-        pieces = self._workers.run((schema, table, part, encoder) for part in parts)
+        tasks = ((schema, table, part, encoder) for part in chain((first,), parts))
+        pieces = self._workers.run(tasks)
         return cast(Iterator[Written], pieces)
 
     def read(self, read: Read) -> Iterator[bytes]:
@@ -213,12 +216,6 @@ def reading_side(source: Source, jobs: int) -> Iterator[Side]:
         return
     with ExitStack() as stack:
         yield RemoteSide(source, stack, opener, jobs)
-
-
-def _suits_threads(source: Source) -> bool:
-    """Whether threads can read any part of it without being in one another's way."""
-    free = getattr(source, "suits_threads", False) and not hasattr(source, "most_threads")
-    return free and at_once()
 
 
 @contextmanager
