@@ -85,6 +85,7 @@ def run(command: Command) -> Timing:
     print(f"  {command.name} …", end="", file=sys.stderr, flush=True)
     if command.makes is not None:
         command.makes.unlink(missing_ok=True)
+    os.sync()  # nobody's measured syncs wait for what was written before
     timing = _timed(command)
     peak = f"{timing.peak_bytes / 1e6:.0f} MB"
     print(f" {timing.seconds:.2f} s, {timing.cpu_seconds:.2f} s CPU, {peak}", file=sys.stderr)

@@ -111,8 +111,8 @@ ran right beside the step that it is compared with.
   the rows and 3 % of the remarks hold awkward text; customers and products with foreign keys to
   them. Rows per second count the sales alone. The small size has {small} sales.
 - **Steps** are calls of the `muniment` command, each a process of its own that starts from nothing.
-  Steps and yardsticks share the same two cores and find the files in the system's cache. The
-  fastest run of several counts.
+  Steps and yardsticks share the same two cores and find the files in the system's cache. What was
+  written before is on the disk when a command starts. The fastest run of several counts.
 - **CPU and memory** are those of a command with all its processes. Memory is looked at ten times a
   second; a page that several processes share counts once.
 - **Serialising and parsing** are measured in one process and in memory, as XML made or read per

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -50,18 +49,16 @@ def _index(bench: Bench) -> Iterator[Result]:
 def _add(bench: Bench) -> Iterator[Result]:
     count = max(bench.large // 25, 20)  # 100,000 of 2.5 million
     listing, store = make_files(bench.data / f"files-{count}", count), bench.file(count, ".store")
-    _fresh_store(store)
-    rates = []
-    for turn in ("first", "second"):
-        name = f"store add, {turn} {count:,} objects"
-        command = muniment(name, "store", "add", str(store), "--from", str(listing))
-        if turn == "second":  # the same files without their identifiers are new objects
-            plain = bench.file(count, ".list")
-            plain.write_text("".join(line.split("\t")[0] + "\n" for line in listing.open()))
-            command = muniment(name, "store", "add", str(store), "--from", str(plain))
-        timing = run(command)
-        rates.append(count / timing.seconds)
-        rate = rates[-1]
+    plain = bench.file(count, ".list")  # the same files without their identifiers are new objects
+    plain.write_text("".join(line.split("\t")[0] + "\n" for line in listing.open()))
+    names = [f"store add, {turn} {count:,} objects" for turn in ("first", "second")]
+    adding = [
+        muniment(name, "store", "add", str(store), "--from", str(files))
+        for name, files in zip(names, (listing, plain), strict=True)
+    ]
+    timings = bench.timed(count, [_fresh(store), *adding])
+    rates = [count / timings[name].seconds for name in names]
+    for name, rate in zip(names, rates, strict=True):
         yield Result(name, f"{rate:,.0f} objects/s", f"≥ {ADDED:,} objects/s", rate >= ADDED)
     yield Result(
         "the same, second against first",
@@ -101,7 +98,7 @@ def _get(bench: Bench) -> Iterator[Result]:
         make_tape(bench.data / f"{records}-small.xml", records, 200),
         bench.file(records, ".got"),
     )
-    _fresh_store(store)
+    run(_fresh(store))
     run(muniment("store import", "store", "import", str(store), str(tape)))
     command = [sys.executable, str(_WORK), "get", str(store), str(records), "20000"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -109,9 +106,11 @@ def _get(bench: Bench) -> Iterator[Result]:
     yield Result(f"get one of {records:,} records", f"{took:.3f} ms", f"< {GOT} ms", took < GOT)
 
 
-def _fresh_store(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
-    run(muniment("store init", "store", "init", str(path)))
+def _fresh(store: Path) -> Command:
+    """Return what makes a new store, in the place of an old one."""
+    start = f"from muniment.cli.main import main; shutil.rmtree({str(store)!r}, True); main()"
+    arguments = ["-c", f"import shutil; {start}", "store", "init", str(store)]
+    return Command("store init", [sys.executable, *arguments])
 
 
 def _work(name: str, *arguments: object, makes: Path | None = None) -> Command:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import io
@@ -17,7 +18,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from muniment.arc import FORMATS, ArcIndex, ArcRecord, build_index, cdxj, open_record, read_arc_file
 from muniment.arc.convert import convert_arc
-from muniment.arc.records import arc_version_block
+from muniment.arc.records import arc_version_block, base32
 from muniment.errors import ArcError, DigestMismatch
 
 DATE = "2026-01-31T12:00:00Z"
@@ -239,3 +240,8 @@ def test_sample_arcs_become_warcs_that_warcio_accepts(samples: Path) -> None:
         kinds = [record.rec_type for record in ArchiveIterator(out, check_digests="raise")]
         assert kinds[0] == "warcinfo"
         assert len(kinds) == 2
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_digests_are_spelt_as_in_base64(digest: bytes) -> None:
+    assert base32(digest.hex()) == f"sha256:{base64.b32encode(digest).decode()}"

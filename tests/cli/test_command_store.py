@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,14 @@ def test_wrong_requests_get_a_sentence(
     assert result.stderr.startswith("muniment: ")
     assert "Traceback" not in result.stderr
     assert "fault of its own" not in result.stderr
+
+
+def test_what_is_no_file_is_told_and_nothing_waits_for_it(run: Run, files: Path) -> None:
+    run("store", "init", "s")
+    os.mkfifo(files / "pipe")
+    for name in ("missing.txt", "folder", "pipe", "a.txt/below", "missing.siard"):
+        (files / "list").write_text(f"a.txt\n{name}\n")
+        result = run("store", "add", "s", "--from", "list")
+        assert result.exit_code == 2
+        assert result.stderr.startswith(f"muniment: there is no file {name}\n")
+        assert json.loads(run("store", "list", "s", "--json").stdout)["objects"] == []

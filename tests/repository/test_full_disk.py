@@ -108,7 +108,7 @@ def test_the_command_says_that_the_disk_is_full_and_how_much_is_safe(
     )
     assert done.returncode == 3
     assert "the disk is full; free some space" in done.stderr
-    said = re.search(r"(\d+) objects? of this batch had been added before", done.stderr)
+    said = re.search(r"in the store of this batch: (\d+) objects?", done.stderr)
     assert said is not None and int(said[1]) == len(done.stdout.splitlines())
     with Store(disk / "store") as store:
         for line in done.stdout.splitlines():

@@ -182,7 +182,7 @@ def test_a_store_spreads_over_places(tmp_path: Path) -> None:
 def test_a_file_that_vanishes_leaves_nothing_half_added(store: Store, tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.write_bytes(b"here")
-    with pytest.raises(FileNotFoundError), Session(store) as session:
+    with pytest.raises(UsageError, match="there is no file"), Session(store) as session:
         session.add([Source("a", b"a", "text/plain")], contents=["urn:a"])
         session.commit()
         session.add(

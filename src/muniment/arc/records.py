@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+from functools import cache
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,7 +22,6 @@ __all__ = [
 ARC_END, WARC_END = b"\n", b"\r\n\r\n"
 _FIELDS = b"URL IP-address Archive-date Content-type Archive-length\n"
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _DELIVERED = ("resource", "response", "conversion")
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _BREAKS = re.compile(r"[\r\n\x00]+")
@@ -75,13 +75,19 @@ def base32(sha256: str) -> str:
     >>> base32("ff" * 32) == "sha256:" + base64.b32encode(bytes([255] * 32)).decode()
     True
     """
-    groups = [int(sha256[at : at + 10], 16) for at in range(0, 60, 10)]  # of 40 bits
-    text = "".join([
-        _PAIRS[n >> 30] + _PAIRS[n >> 20 & 1023] + _PAIRS[n >> 10 & 1023] + _PAIRS[n & 1023]
-        for n in groups
-    ])  # fmt: skip
+    three, bits = _triples(), 0x7FFF
+    text = ["sha256:"]
+    for at in range(0, 60, 15):
+        n = int(sha256[at : at + 15], 16)
+        text += three[n >> 45], three[n >> 30 & bits], three[n >> 15 & bits], three[n & bits]
     last = int(sha256[60:], 16) << 4
-    return f"sha256:{text}{_PAIRS[last >> 10]}{_PAIRS[last & 1023]}===="
+    text += _ALPHABET[last >> 15], three[last & bits], "===="
+    return "".join(text)
+
+
+@cache
+def _triples() -> list[str]:
+    return [a + b + c for a in _ALPHABET for b in _ALPHABET for c in _ALPHABET]
 
 
 def hex_digest(value: str) -> str:

@@ -142,8 +142,8 @@ class _Shown:
         try:
             yield
         except (OSError, MunimentError) as error:
-            safe = count(self._count, "object")
-            error.add_note(f"{safe} of this batch had been added before, and are in the store")
+            kept = count(self._count, "object") if self._count else "nothing"
+            error.add_note(f"in the store of this batch: {kept}")
             raise
 
     def end(self, store: Path) -> None:

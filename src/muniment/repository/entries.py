@@ -47,10 +47,10 @@ class Entry(NamedTuple):
 def entry_xml(entry: Entry) -> bytes:
     """Return the element that goes into ta:recordAdmin."""
     pdi = f" pdi={quoteattr(entry.pdi)}" if entry.pdi else ""
-    names = "".join(f"<mu:content>{escape(name)}</mu:content>" for name in entry.contents)
-    streams = "".join(f"<mu:stream>{escape(name)}</mu:stream>" for name in entry.streams)
+    names = "".join([f"<mu:content>{escape(name)}</mu:content>" for name in entry.contents])
+    streams = "".join([f"<mu:stream>{escape(name)}</mu:stream>" for name in entry.streams])
     form = f" form={quoteattr(entry.form)}" if entry.form else ""
-    parts = "".join(f"<mu:collection>{escape(n)}</mu:collection>" for n in entry.collections)
+    parts = "".join([f"<mu:collection>{escape(n)}</mu:collection>" for n in entry.collections])
     return (
         f'<mu:entry xmlns:mu="{STORE}" kind="{entry.kind}" sha256="{entry.sha256}"{pdi} '
         f'size="{entry.size}"{form}>{names}{streams}{parts}</mu:entry>'

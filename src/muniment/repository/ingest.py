@@ -80,15 +80,14 @@ def submit_file(
     path: Path, folders: Sequence[Path] = (), contents: tuple[str, ...] = ()
 ) -> Submission:
     """Return a file as an object, a SIARD archive together with its folders of large objects."""
-    if not path.is_file():
-        path = first_volume(path)
-        if not path.is_file():
-            raise UsageError(f"there is no file {path}")
     name = _checked(path.name)
     kind = media_type(name)
-    if kind != SIARD and not folders:
+    if kind != SIARD and not folders:  # whether there is such a file, its reader says
         about = (("title", name), ("format", kind))
         return Submission((Source(name, path, kind),), about, (), contents)
+    path = first_volume(path)
+    if not path.is_file():
+        raise UsageError(f"there is no file {path}")
     if kind != SIARD:
         raise UsageError(f"{path} is no SIARD archive; only those have folders of large objects")
     parts = volume_paths(path)
