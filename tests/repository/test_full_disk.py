@@ -7,7 +7,6 @@ writers in the same places with another word for it.
 from __future__ import annotations
 
 import os
-import re
 import resource
 import shutil
 import signal
@@ -92,13 +91,16 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(disk: Path, space: int)
         assert verify(store).good
 
 
+@pytest.mark.parametrize(("room", "kept"), [(DISK, "nothing"), (24 << 20, "1024 objects")])
 def test_the_command_says_that_the_disk_is_full_and_how_much_is_safe(
-    disk: Path, tmp_path: Path
+    disk: Path, tmp_path: Path, room: int, kept: str
 ) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={room}", str(disk)], check=True)
     files = tmp_path / "files"
     files.mkdir()
     for number in range(1500):
-        (files / f"{number}.txt").write_bytes(content(str(number)))
+        text = content(str(number)) if number < 1200 else bytes(200_000)
+        (files / f"{number:04}.txt").write_bytes(text)
     command = [sys.executable, "-m", "muniment", "store"]
     subprocess.run([*command, "init", str(disk / "store")], check=True, capture_output=True)
     done = subprocess.run(
@@ -108,8 +110,8 @@ def test_the_command_says_that_the_disk_is_full_and_how_much_is_safe(
     )
     assert done.returncode == 3
     assert "the disk is full; free some space" in done.stderr
-    said = re.search(r"in the store of this batch: (\d+) objects?", done.stderr)
-    assert said is not None and int(said[1]) == len(done.stdout.splitlines())
+    assert f"in the store of this batch: {kept}\n" in done.stderr
+    assert len(done.stdout.splitlines()) == int(kept.replace("nothing", "0").split()[0])
     with Store(disk / "store") as store:
         for line in done.stdout.splitlines():
             assert store.find(line.split()[0])
