@@ -131,6 +131,18 @@ def test_rows_of_every_type_read_back_exactly(
     assert found == batch_of(rows).data
 
 
+@pytest.mark.parametrize("rows", [[["", None], ["a", ""], [None, "b>"]], [[None, ""]] * 3])
+def test_empty_cells_are_told_from_missing_ones_without_the_slow_parser(
+    rows: list[list[Cell]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("muniment.siard.parse._exact", None)
+    shapes = [leaf("VARCHAR(9)")] * 2
+    columns = [Column(name, parse_type("VARCHAR(9)"), nullable=True) for name in "ab"]
+    xml = document(columns, shapes, rows)
+    for spelling in (xml, xml.replace(b"<row>", b"<row>\n ")):
+        assert b"".join(b.data for b in read(spelling, shapes)) == batch_of(rows).data
+
+
 @settings(max_examples=100, deadline=None)
 @given(tables())
 def test_the_files_obey_their_schema(

@@ -242,7 +242,7 @@ class RowReader:
         width = len(self._shapes)
         if b' file="' in xml or b' dlurlpathonly="' in xml:
             xml = _STORED.sub(_referred, xml)
-        text = xml.replace(b"></", b">\xf7</") if self._empties else xml
+        text = xml.replace(b"></c", b">\xf7</c") if self._empties else xml
         rows = self._row.findall(text)
         if not rows and self._row is not self._spaced:
             self._row = self._spaced
