@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from muniment import transfer
 from muniment.errors import SiardError
 from muniment.siard.blocks import Blocks, Sum, find_blocks, inflate, inflated_size
+from muniment.siard.deflating import deflate
 from muniment.siard.source import SiardSource
-from muniment.siard.zip import deflate
 from muniment.sql.batch import rows_of
 
 ROWS = 40_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from muniment.siard.deflating import COMPRESSIONS, Block
 from muniment.siard.encoding import EncodedPart, SiardEncoder
-from muniment.siard.zip import COMPRESSIONS, Block
 from muniment.sql.batch import Batch, batch_of
 from muniment.sql.model import Column, Leaf
 from muniment.sql.types import parse_type

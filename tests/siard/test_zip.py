@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muniment.errors import SiardError, UsageError
-from muniment.siard.zip import COMPRESSIONS, ZipReader, ZipWriter, deflate
+from muniment.siard.deflating import COMPRESSIONS, deflate
+from muniment.siard.zip import ZipReader, ZipWriter
 
 
 def write(path: Path, blocks: list[bytes], compression: str = "fast") -> ZipWriter:

@@ -80,7 +80,7 @@ def test_axe_finds_nothing_serious_on_any_page(browser: Any, address: str, schem
     visitor = Visitor(browser, address, color_scheme=scheme, bypass_csp=True)
     faults = []
     for name, path in PAGES.items():
-        faults += faults_of(visitor.open(path))
+        faults += faults_of(visitor.open(path), scheme)
         if scheme == "dark":
             visitor.shoot(f"dark-{name}")
     visitor.context.close()
@@ -272,7 +272,7 @@ def test_the_static_site_opens_from_disk(browser: Any, sample: Path, tmp_path: P
     visitor.context.close()
     judge = Visitor(browser, "file://", bypass_csp=True)
     for name in ("index", "main.photo", "search"):
-        assert faults_of(judge.open(f"{tmp_path}/site/{name}.html")) == []
+        assert faults_of(judge.open(f"{tmp_path}/site/{name}.html"), "light") == []
     judge.context.close()
     assert visitor.complaints == []
     assert visitor.elsewhere == []

@@ -106,7 +106,7 @@ def test_axe_finds_nothing_serious_on_the_pages_of_a_store(
     for name, path in served.pages().items():
         page = visitor.open(path)
         page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
-        faults += faults_of(page)
+        faults += faults_of(page, scheme)
         visitor.shoot(f"{scheme}-{name}")
     visitor.context.close()
     assert faults == []

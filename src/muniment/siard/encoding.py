@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from muniment.siard.deflating import Block, Deflater
 from muniment.siard.lobs.placement import INLINE, Rule
 from muniment.siard.rows import RowWriter
-from muniment.siard.zip import Block, Deflater
 from muniment.sql.batch import OPEN, REF, Batch, cells_of, parts_of
 from muniment.sql.lengths import may_exceed
 from muniment.sql.model import Array, Column, Leaf, Shape, Struct

@@ -14,6 +14,7 @@ from isal import isal_zlib
 
 import muniment
 from muniment.errors import UsageError
+from muniment.siard.deflating import Block, deflate
 from muniment.siard.encoding import EncodedPart, LazyPart, SiardEncoder
 from muniment.siard.journal import Journal
 from muniment.siard.lobs.layout import folder_name
@@ -27,7 +28,7 @@ from muniment.siard.schema import table_schema
 from muniment.siard.schemas import schema_of
 from muniment.siard.versions import CURRENT, WRITTEN, DigestStyle, Version, find_version
 from muniment.siard.volumes import new_volumes
-from muniment.siard.zip import Block, ZipWriter, deflate
+from muniment.siard.zip import ZipWriter
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, MessageDigest, Schema, Shape, Table, shape_of
 from muniment.sql.stores import Again, OpenLob

@@ -18,74 +18,17 @@ from types import TracebackType
 from typing import Any
 
 from isal import isal_zlib
-from zlib_ng import zlib_ng
 
 from muniment.errors import SiardError, UsageError
+from muniment.siard.deflating import Block, deflate
 from muniment.siard.directory import Directory, Entry, NotZip
 from muniment.siard.volumes import Sink, Volumes, first_volume
 
-__all__ = ["COMPRESSIONS", "Block", "Deflater", "ZipReader", "ZipWriter", "deflate"]
+__all__ = ["ZipReader", "ZipWriter"]
 
 _UTF8, _DESCRIPTOR, _VERSION = 0x0800, 0x0008, 45
 _LIMIT32 = 0xFFFFFFFF
 _END_OF_STREAM = b"\x03\x00"
-
-# name -> a new raw-deflate compressor; "none" still makes deflate blocks, stored ones
-COMPRESSIONS: dict[str, Callable[[], Any]] = {
-    "fast": lambda: isal_zlib.compressobj(1, zlib.DEFLATED, -15),
-    "strong": lambda: zlib_ng.compressobj(5, zlib.DEFLATED, -15),
-    "none": lambda: zlib.compressobj(0, zlib.DEFLATED, -15),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Deflated data that ends at a byte, so that blocks can be joined."""
-
-    data: bytes
-    crc: int
-    size: int
-    rows: int = 0
-
-
-def deflate(data: bytes, compression: str, rows: int = 0) -> Block:
-    """Return a block; blocks are independent of one another."""
-    deflater = Deflater(compression)
-    deflater.add(data, rows)
-    return deflater.block()
-
-
-_STEP = 1 << 16
-
-
-class Deflater:
-    """Makes one block of data that comes in pieces, compressed while they are in the cache.
-
-    Compressors see pieces of one size: what they make of others depends on where those end.
-    """
-
-    def __init__(self, compression: str) -> None:
-        self._compressor = COMPRESSIONS[compression]()
-        self._packed: list[bytes] = []
-        self._rest = b""
-        self._crc = self.size = self._rows = 0
-
-    def add(self, data: bytes, rows: int = 0) -> None:
-        """Add a piece with so many rows."""
-        held = memoryview(self._rest + data)
-        whole = len(held) - len(held) % _STEP
-        for at in range(0, whole, _STEP):
-            self._packed.append(self._compressor.compress(held[at : at + _STEP]))
-        self._rest = bytes(held[whole:])
-        self._crc = isal_zlib.crc32(data, self._crc)
-        self.size += len(data)
-        self._rows += rows
-
-    def block(self) -> Block:
-        """Return the block; nothing can be added any more."""
-        self._packed.append(self._compressor.compress(self._rest))
-        self._packed.append(self._compressor.flush(zlib.Z_SYNC_FLUSH))
-        return Block(b"".join(self._packed), self._crc, self.size, self._rows)
 
 
 @dataclass(slots=True)

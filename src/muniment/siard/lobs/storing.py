@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from muniment.errors import SiardError, UsageError
 from muniment.files import new_file, refuse_existing
+from muniment.siard.deflating import deflate
 from muniment.siard.lobs import mapping
 from muniment.siard.lobs.layout import (
     EARK,
@@ -38,7 +39,7 @@ from muniment.siard.lobs.layout import (
 )
 from muniment.siard.lobs.location import ALGORITHMS
 from muniment.siard.lobs.manifest import manifest_line, manifest_name, parse_manifest_line
-from muniment.siard.zip import ZipWriter, deflate
+from muniment.siard.zip import ZipWriter
 
 __all__ = ["External", "ExternalStore", "InternalStore", "Store"]
 
