@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +16,22 @@ import apsw
 from muniment.errors import UsageError
 
 __all__ = [
-    "Beside", "Inside", "chunks_of", "disk_errors", "new_file", "refuse_existing", "refuse_losses",
-    "settle",
+    "Beside", "Inside", "chunks_of", "disk_errors", "new_file", "open_plain", "refuse_existing",
+    "refuse_losses", "settle",
 ]  # fmt: skip
+
+
+def open_plain(path: Path) -> int:
+    """Open a file to be read; raise UsageError if there is none, or something that is no file."""
+    try:
+        # Who opens a pipe waits for somebody to write into it, unless told not to.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"there is no file {path}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UsageError(f"there is no file {path}")
+    return descriptor
 
 
 def refuse_existing(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,20 @@ def test_what_is_no_file_is_told_and_nothing_waits_for_it(run: Run, files: Path)
         assert result.exit_code == 2
         assert result.stderr.startswith(f"muniment: there is no file {name}\n")
         assert json.loads(run("store", "list", "s", "--json").stdout)["objects"] == []
+
+
+@pytest.mark.parametrize("instead", [Path.touch, os.mkfifo, None])
+def test_a_known_name_is_no_reason_to_wait_for_a_file(
+    run: Run, files: Path, instead: Callable[[Path], None] | None
+) -> None:
+    run("store", "init", "s")
+    run("store", "add", "s", "a.txt", "--content-id", "urn:x:a")
+    (files / "a.txt").unlink()
+    if instead:
+        instead(files / "a.txt")
+    (files / "list").write_text("a.txt\turn:x:a\n")
+    result = run("store", "add", "s", "--from", "list")
+    if instead is Path.touch:
+        assert result.exit_code == 0 and len(result.stdout.splitlines()) == 1
+    else:
+        assert result.exit_code == 2 and "there is no file a.txt" in result.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from muniment import databases, transfer
 from muniment.compare import compare
+from muniment.compare.sides import RemoteSide
 from muniment.databases.postgresql import create_target, open_source
 from muniment.databases.postgresql.statements import is_definition, moved
 from muniment.errors import DatabaseError, MunimentError, Unfit, UsageError
@@ -176,6 +177,27 @@ def test_workers_read_the_same_bytes(
     again = make()
     transfer.restore(files[1], postgresql.url(again), jobs=2)
     assert compare(postgresql.url(again), str(files[0])).equal
+
+
+@pytest.mark.parametrize("since", [140_000, 1_000_000])  # with ranges of rows, and as before them
+def test_comparisons_take_the_quick_road_only_where_rows_come_in_ranges(
+    postgresql: Cluster, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: int
+) -> None:
+    name = make("""
+        CREATE TABLE t AS SELECT i, md5(i::text)::varchar(40) AS s FROM generate_series(1, 40000) i
+    """)
+    monkeypatch.setattr("muniment.databases.postgresql.source._RANGES_SINCE", since)
+    monkeypatch.setattr("muniment.compare._SMALL", 0)
+    transfer.archive(postgresql.url(name), tmp_path / "t.siard")
+    roads = []
+    quick = RemoteSide.written
+    monkeypatch.setattr(
+        RemoteSide, "written", lambda *given: roads.append(quick(*given)) or roads[-1]
+    )
+    assert compare(postgresql.url(name), str(tmp_path / "t.siard"), jobs=2, ordered=False).equal
+    assert [road is not None for road in roads] == [since == 140_000]
+    postgresql.psql(name, "UPDATE t SET s = 'other' WHERE i = 39999")
+    assert not compare(postgresql.url(name), str(tmp_path / "t.siard"), jobs=2, ordered=False).equal
 
 
 # Rights

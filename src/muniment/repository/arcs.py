@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from muniment.arc import ArcRecord, format_of
 from muniment.arc.index import ArcIndexWriter
-from muniment.errors import StoreError, UsageError
+from muniment.errors import StoreError
+from muniment.files import open_plain
 from muniment.objects import Datastream
 from muniment.repository.catalogue import Stream
 from muniment.repository.settings import new_uuid, now
@@ -249,14 +249,8 @@ class ArcBatch:
 
 def _read_small(path: Path) -> bytes | None:
     """Return a file that is small, None for one that is read piece by piece."""
+    descriptor = open_plain(path)
     try:
-        # Who opens a pipe waits for somebody to write into it, unless told not to.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (FileNotFoundError, NotADirectoryError):
-        raise UsageError(f"there is no file {path}") from None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UsageError(f"there is no file {path}")
         data = os.read(descriptor, _TINY)
         if len(data) == _TINY:
             if os.fstat(descriptor).st_size >= _SMALL:

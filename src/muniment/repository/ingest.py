@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from muniment.errors import StoreError, UsageError
+from muniment.files import open_plain
 from muniment.objects import DigitalObject
 from muniment.repository.session import Source
 from muniment.siard import open_siard
@@ -219,6 +220,6 @@ def same_as(submission: Submission, known: DigitalObject) -> bool:
 def _fixity(source: Source) -> tuple[int, str]:
     if isinstance(source.data, bytes):
         return len(source.data), hashlib.sha256(source.data).hexdigest()
-    with source.data.open("rb") as stream:
+    with os.fdopen(open_plain(source.data), "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return stream.tell(), digest
