@@ -362,3 +362,17 @@ def test_no_segment_exceeds_its_limits_and_no_byte_is_lost(
 
 def test_parts_are_numbered_with_at_least_three_digits() -> None:
     assert [part_name("a", n) for n in (1, 999, 1000)] == ["a_part001", "a_part999", "a_part1000"]
+
+
+@pytest.mark.parametrize("place", ["inline", "internal", "external"])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_null_is_no_value_for_any_threshold(tmp_path: Path, place: str, mixed: bool) -> None:
+    script = "CREATE TABLE t (i INTEGER PRIMARY KEY, c CLOB, b BLOB, n CLOB, m BLOB)"
+    rows = [(1, None, None, None, None), (2, "text", b"0", None, None), (3, "", b"", None, None)]
+    url = database(tmp_path / "n.db", script, *rows)
+    options = ArchiveOptions(lobs=place, lob_threshold=0, lob_mixed=mixed)
+    archive(url, tmp_path / "n.siard", options=options)
+    proved(url, tmp_path / "n.siard")
+    with zipfile.ZipFile(tmp_path / "n.siard") as found:
+        folders = {name.split("/")[3] for name in found.namelist() if "/lob" in name}
+    assert folders == ({"lob1", "lob2"} if place == "internal" else set())

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from muniment.errors import UsageError
+from muniment.sql.batch import NULL
 from muniment.sql.model import Array, Column, Database, Leaf, Schema, Shape, Table
 from muniment.sql.types import Kind, PredefinedType
 
@@ -30,7 +31,9 @@ class Rule:
     stored: bool = False  # in files from the first value on
 
     def is_long(self, cell: bytes, text: bool) -> bool:
-        """Whether a value in a batch is longer than the threshold."""
+        """Whether a value in a batch is longer than the threshold; NULL never is."""
+        if cell == NULL:
+            return False
         if not text:
             return len(cell) > 2 * self.threshold
         if len(cell) <= self.threshold:
