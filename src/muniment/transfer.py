@@ -234,6 +234,7 @@ def restore(
         refuse_existing(left_out)
     with (
         ForgivingSource(path, roots) as archived,
+        archived.explaining(),
         tunnelled(url, ssh) as place,
         databases.open_target(place, replace=replace, resume=resume, roles=roles) as target,
     ):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from muniment.compare import compare
 from muniment.convert import ConvertOptions, convert
-from muniment.errors import UsageError
+from muniment.errors import DatabaseError, UsageError
 from muniment.findings import Severity
 from muniment.siard import open_siard, validate
 from muniment.siard.lobs.layout import Limits, Segments
@@ -376,3 +376,16 @@ def test_null_is_no_value_for_any_threshold(tmp_path: Path, place: str, mixed: b
     with zipfile.ZipFile(tmp_path / "n.siard") as found:
         folders = {name.split("/")[3] for name in found.namelist() if "/lob" in name}
     assert folders == ({"lob1", "lob2"} if place == "internal" else set())
+
+
+def test_what_is_missing_is_told_where_a_database_insists_on_it(tmp_path: Path) -> None:
+    script = "CREATE TABLE t (i INTEGER PRIMARY KEY, b BLOB NOT NULL)"
+    url = database(tmp_path / "n.db", script, (1, b"one"), (2, b"two"))
+    options = ArchiveOptions(lobs="external", lob_threshold=0)
+    archive(url, tmp_path / "n.siard", options=options)
+    (tmp_path / "n_lobs").rename(tmp_path / "away")
+    with pytest.raises(DatabaseError, match="NOT NULL") as caught:
+        restore(tmp_path / "n.siard", f"sqlite:///{tmp_path / 'back.db'}")
+    (note,) = caught.value.__notes__
+    assert note.startswith("main.t.b: 2 large objects are missing") and "--lob-root" in note
+    assert not (tmp_path / "back.db").exists()

@@ -7,11 +7,12 @@ values come with them, since no database takes those apart from their value.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muniment.errors import LobError, LobMissing
+from muniment.errors import LobError, LobMissing, MunimentError
 from muniment.siard.lobs.folders import Root
 from muniment.siard.source import SiardSource
 from muniment.siard.zip import ZipReader
@@ -33,15 +34,29 @@ class ForgivingSource(SiardSource):
         super().__init__(*arguments)
 
     @property
-    def notes(self) -> list[str]:
-        """What had to be overlooked, as sentences."""
-        lost = [
+    def missing(self) -> list[str]:
+        """Which large objects nobody has any more, as sentences."""
+        return [
             f"{where}: {len(references)} large objects are missing and became NULL"
             if len(references) > 1
             else f"{where}: a large object is missing and became NULL"
             for where, references in self._missing.items()
         ]
-        return self._told + lost
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Say with an error what is missing: that may be the reason."""
+        try:
+            yield
+        except MunimentError as error:
+            for sentence in self.missing:
+                error.add_note(f"{sentence}; if its files were moved, say where with --lob-root")
+            raise
+
+    @property
+    def notes(self) -> list[str]:
+        """What had to be overlooked, as sentences."""
+        return self._told + self.missing
 
     @notes.setter
     def notes(self, notes: list[str]) -> None:

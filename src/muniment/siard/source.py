@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 from zipfile import ZIP_DEFLATED
 
 from muniment.errors import SiardError
@@ -99,7 +99,7 @@ class SiardSource:
         self._sums: dict[str, _Sums] = {}
         self._receipt: _Receipt | None = None
 
-    def __enter__(self) -> SiardSource:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
