@@ -143,6 +143,7 @@ def private_mariadb(**settings: str) -> Iterator[MariadbServer]:
         run(_installation(data), _USER)
         chosen = (_MYSQL if is_mysql() else _MARIADB) | {
             "datadir": str(data),
+            "tmpdir": str(folder),  # a server that starts removes what others have in theirs
             "socket": str(folder / "socket"),
             "port": str(port),
         }
@@ -161,7 +162,7 @@ def private_mariadb(**settings: str) -> Iterator[MariadbServer]:
 
 def _installation(data: Path) -> list[str | Path]:
     """The command that makes a new data folder whose root needs no password."""
-    place = ["--no-defaults", *_base(), f"--datadir={data}"]
+    place = ["--no-defaults", *_base(), f"--datadir={data}", f"--tmpdir={data.parent}"]
     if is_mysql():
         return [program("mysqld"), *place, "--initialize-insecure"]
     words = ["--auth-root-authentication-method=normal", "--skip-test-db"]
