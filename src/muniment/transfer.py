@@ -29,7 +29,7 @@ from muniment.sql.original import join_original, split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
 from muniment.sql.types import NamedType, Type
-from muniment.workers import Task, Workers, default_jobs, start_workers
+from muniment.workers import Task, Workers, default_jobs, start_workers, suits_threads
 
 __all__ = [
     "ArchiveOptions", "Description", "Progress", "Report", "TableResult", "archive", "copy",
@@ -307,7 +307,7 @@ def copy(
     """Copy definitions, then rows; return the rows written per table."""
     target.define(database)
     counts: dict[tuple[str, str], int] = {}
-    wanted = jobs or default_jobs()
+    wanted = jobs or _usual_jobs(source, target)
     if source.size() < _WORTH_WORKERS:
         wanted = 1
     unchanged = getattr(source, "unchanged", lambda: True)
@@ -329,6 +329,14 @@ def copy(
             counts[schema.name, done.name] = done.rows
     target.finish(database)
     return {place: counts[place] for place in ((s.name, t.name) for s, t in database.tables())}
+
+
+def _usual_jobs(source: Source, target: Target) -> int:
+    """One worker per core; if threads do the work, less those that the target fills itself."""
+    jobs = default_jobs()
+    if getattr(target, "suits_threads", False) and suits_threads(source, jobs):
+        jobs -= getattr(target, "cores", 0)
+    return max(jobs, 1)
 
 
 def _refuse_lost_rows(source: Source, schema: Schema, table: Table, rows: int) -> None:

@@ -18,6 +18,7 @@ Some methods and attributes are for those who have them:
                               rows; None if that cannot be shown: for --resume
     target.notes              sentences that people should read
     target.suits_threads      the same of its encoders
+    target.cores              how many it keeps busy itself while pieces are made
     target.left_out           what could not be made again (``sql.leftout``)
     target.arranged(tables)   tables in the order in which their rows have to come
     target.mark(), target.roll_back(mark)   a table can be written again

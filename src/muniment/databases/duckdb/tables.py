@@ -40,6 +40,8 @@ __all__ = [
     "waiting_sql",
 ]  # fmt: skip
 
+_MANY_ROWS = 1_000_000
+
 
 @dataclass(frozen=True)
 class NewTable:
@@ -66,9 +68,13 @@ class NewTable:
         return f"{self.schema.name}.{self.table.name}"
 
     @property
-    def waits(self) -> bool:
-        """Whether it is made with its foreign keys, once the tables that it refers to are there."""
-        return bool(self.table.foreign_keys) and not self.staged
+    def keyed(self) -> bool:
+        """Whether it is made with its keys, once the tables that it refers to are there.
+
+        Foreign keys cannot be added. Others can, which is faster, but takes memory for all rows.
+        """
+        many = (self.table.rows or 0) > _MANY_ROWS and bool(unique_keys(self))
+        return (many or bool(self.table.foreign_keys)) and not self.staged
 
 
 def body_sql(made: NewTable) -> list[str]:

@@ -28,6 +28,7 @@ from muniment.databases.duckdb.connection import (
     rows,
     translated,
 )
+from muniment.databases.duckdb.memory import Memory
 from muniment.databases.duckdb.pieces import DuckdbEncoder, DuckdbPiece, arrow_tables
 from muniment.databases.duckdb.tables import (
     NewTable,
@@ -88,12 +89,6 @@ from muniment.workers import Beside
 __all__ = ["DuckdbTarget", "create_target"]
 
 _STAGED = "staged"
-_ROOM = 32 << 20  # bytes of memory that DuckDB may fill besides rows that come and indexes
-_INDEXES = (
-    "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()"
-    " WHERE tag = 'ART_INDEX'"
-)
-_LARGE, _WIDE = 1 << 26, 1 << 10  # bytes at once, and of a row: large objects, which need room
 Thing = tuple[str, str]  # a kind and a name
 Miss = Callable[[str], LeftOut]  # a reason to what is left out for it
 _LONGEST_CHAIN = 1000  # of rows that refer to rows of the same table
@@ -152,6 +147,7 @@ class DuckdbTarget:
     """
 
     suits_threads = True
+    cores = 1  # DuckDB's own, as it takes in the rows of one statement after another
 
     def __init__(self, path: Path, staged: Path) -> None:
         self.notes: list[str] = []
@@ -164,6 +160,7 @@ class DuckdbTarget:
         self._database = Database("")
         self._same_product = False
         self._connection: Connection = connect(path, read_only=False)
+        self._memory = Memory(self._connection)
         self._connection.execute(f"ATTACH {quote_text(str(staged))} AS {_STAGED}")
         self._connection.execute("SET enable_external_access = false")
 
@@ -207,7 +204,7 @@ class DuckdbTarget:
     ) -> int:
         """Insert a table's rows; the file is nobody's before it is complete, so no transaction."""
         made = self._tables[schema.name, table.name]
-        if made.waits and not self._is_made_with_keys(made):
+        if made.keyed and not self._is_made_with_keys(made):
             made = self._stage(made)
         place = f"{_STAGED}.{made.place}" if made.staged else made.place
         encoder = self.encoder(schema, table)
@@ -225,12 +222,12 @@ class DuckdbTarget:
                         beside(self._insert, sql, rows)
                         written += rows.num_rows
             except duckdb.ConstraintException:
-                if not made.waits:
+                if not made.keyed:
                     raise
                 self._stage(made)
                 raise Again from None
-        if not made.table.foreign_keys:
-            self._run("RESET memory_limit", "memory for keys")
+        if not made.keyed and not made.staged:
+            self._memory.make_room()
             self._add_keys(made, made.place)
         if not made.staged:
             self._complete.add(made.name)
@@ -243,30 +240,16 @@ class DuckdbTarget:
         return
 
     def _insert(self, sql: str, rows: pa.Table) -> None:
-        self._make_room(rows)
+        self._memory.make_room()
         self._connection.register("piece", rows)
         try:
             self._connection.execute(sql)
         finally:
             self._connection.unregister("piece")
 
-    def _make_room(self, rows: pa.Table) -> None:
-        """Allow memory for rows that come and for all indexes, which DuckDB keeps in it.
-
-        No more than that, as DuckDB would fill it with what it has written already.
-        """
-        coming = rows.nbytes
-        if coming > _LARGE or coming > _WIDE * rows.num_rows:
-            self._connection.execute("RESET memory_limit")
-            return
-        (indexes,) = self._connection.execute(_INDEXES).fetchone()
-        room = _ROOM + 2 * coming + indexes + indexes // 8
-        self._connection.execute(f"SET memory_limit = '{room >> 20}MiB'")
-
     def finish(self, database: Database) -> None:
         """Add what is left of the keys, comments, macros and views, and write all to the file."""
         if any(made.staged for made in self._tables.values()):
-            self._run("RESET memory_limit", "memory to sort staged rows")
             self._make_staged()
         self._make_indexes(database)
         self._make_views(database)
@@ -302,7 +285,7 @@ class DuckdbTarget:
         made = NewTable(schema, table, ducks, shapes)
         made = replace(made, defaults=self._defaults(made), checks=tuple(self._checks(made)))
         self._tables[schema.name, table.name] = made
-        if not made.table.foreign_keys:
+        if not made.keyed:
             body = ", ".join(body_sql(made))
             self._run(f"CREATE TABLE {made.place} ({body})", f"table {made.where}")
 
@@ -414,15 +397,15 @@ class DuckdbTarget:
 
     def _make_referring(self, made: NewTable, not_yet: set[tuple[str, str]]) -> None:
         """Make a table with those of its foreign keys that its rows and DuckDB allow."""
-        unique = self._add_keys(made, f"{_STAGED}.{made.place}")
         keys = []
         for key in made.table.foreign_keys:
             if (key.referenced_schema, key.referenced_table) in not_yet:
                 self._leave_out_key(made, key, "its tables form a ring")
             else:
                 keys.append(key)
-        if self._fill(made, unique, keys) is None:
+        if self._fill(made, unique_sql(made), keys) is None:
             return
+        unique = self._add_keys(made, f"{_STAGED}.{made.place}")
         for key in list(keys):
             if refused := self._fill(made, unique, [key], keep=False):
                 self._leave_out_key(made, key, refused)
@@ -435,19 +418,29 @@ class DuckdbTarget:
     ) -> str | None:
         """Make a table from its staged rows; return DuckDB's reason if it refuses."""
         body = ", ".join([*body_sql(made), *unique, *map(foreign_key_sql, keys)])
-        reason: str | None = None
+        too_little = suppress(duckdb.OutOfMemoryException, duckdb.TransactionException)
+        try:
+            with too_little, self._memory.little():
+                return self._filled(made, body, keys, keep)
+            return self._filled(made, body, keys, keep)  # its indexes alone need more
+        except duckdb.Error as error:
+            return first_line(error)
+
+    def _filled(self, made: NewTable, body: str, keys: list[ForeignKey], keep: bool) -> str | None:
+        """The same, where memory and all else that DuckDB refuses for are errors."""
+        kept = False
         self._connection.begin()
         try:
             self._connection.execute(f"CREATE TABLE {made.place} ({body})")
-            if not self._insert_staged(made, keys):
-                reason = "its rows refer to one another in a ring"
-        except duckdb.Error as error:
-            reason = first_line(error)
-        if keep and reason is None:
-            self._connection.commit()
-        else:
-            self._connection.rollback()
-        return reason
+            complete = self._insert_staged(made, keys)
+            if complete and keep:
+                self._connection.commit()
+                kept = True
+        finally:
+            if not kept:
+                with suppress(duckdb.TransactionException):  # a commit that failed has ended it
+                    self._connection.rollback()
+        return None if complete else "its rows refer to one another in a ring"
 
     def _insert_staged(self, made: NewTable, keys: list[ForeignKey]) -> bool:
         """Insert the staged rows, those that others of them refer to first; whether all went in.
