@@ -12,7 +12,7 @@ import pytest
 from contracts import sample
 from contracts.source_contract import find
 from muniment.errors import UsageError
-from muniment.sql.batch import batch_of
+from muniment.sql.batch import Cell, batch_of
 from muniment.sql.model import Column, Database, Schema, Table
 from muniment.sql.stores import Source, Target
 from muniment.sql.types import PredefinedType
@@ -116,6 +116,21 @@ class TargetContract:
         with reopen() as source:
             schema, table = find(source, "numbers")
             assert sample.read(source, schema, table) == [[str(n)] for n in range(1000)]
+
+    def test_wide_tables_come_back(self, target: OpenTarget, reopen: Reopen) -> None:
+        """Functions, statements and rows have limits that 120 columns of text must not meet."""
+        kinds = [PredefinedType("CLOB"), PredefinedType("INTEGER")] * 120
+        columns = [Column(f"c{n}", kind, nullable=True) for n, kind in enumerate(kinds)]
+        table = Table("wide", "table0", tuple(columns))
+        database = Database("width", schemas=(Schema("main", "schema0", tables=(table,)),))
+        full: list[Cell] = [str(n) for n in range(240)]
+        long = [f"{'long ' * 700}{text}" if n % 40 == 0 else text for n, text in enumerate(full)]
+        rows: dict[str, list[list[Cell]]] = {"wide": [full, [None] * 240, long]}
+        with target() as opened:
+            sample.copy(opened, database, rows)
+        with reopen() as source:
+            schema, found = find(source, "wide")
+            assert sample.read(source, schema, found) == rows["wide"]
 
     def test_nothing_appears_when_the_work_fails(
         self, target: OpenTarget, destination: Path

@@ -21,6 +21,7 @@ Part: TypeAlias = tuple[str, int, int | None]  # a stored table, its first page,
 
 CHUNK = 32 << 20  # of a large object; PostgreSQL unpacks the whole value for each
 _TEXTS = ("text", "character varying")
+_ARGUMENTS = 100  # of a function
 # Cheaper to spell right by the server than to take rows apart here.
 _SERVED = {
     "boolean": "{}::text",
@@ -128,7 +129,7 @@ class Reading:
             numbers.append(f"CASE WHEN {test} THEN {number} END")
         place = "concat(tableoid, ctid)" if self.relation.leaves else "'0'"
         some = " OR ".join(f"({test})" for test in tests.values())
-        return f"CASE WHEN {some} THEN concat({place}, {', '.join(numbers)}) ELSE '' END"
+        return f"CASE WHEN {some} THEN {_joined([place, *numbers])} ELSE '' END"
 
     def _cell(self, k: int) -> str:
         name, node = quote(self._names[k]), self._nodes[k]
@@ -143,6 +144,14 @@ class Reading:
             if k in self._large
             else value
         )
+
+
+def _joined(texts: list[str]) -> str:
+    """SQL for texts one after the other, NULLs left out: a function takes no more than 100."""
+    while len(texts) > 1:
+        groups = (texts[start : start + _ARGUMENTS] for start in range(0, len(texts), _ARGUMENTS))
+        texts = [f"concat({', '.join(group)})" for group in groups]
+    return texts[0]
 
 
 class LargeValue(RawIOBase):
