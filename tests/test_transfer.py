@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import apsw
+import duckdb
 import pytest
 from lxml import etree
 
 from muniment import transfer
 from muniment.errors import DamagedSource, DatabaseError, SiardError, Unfit, UsageError
-from muniment.siard import open_siard
+from muniment.siard import open_siard, validate
 from muniment.sql.original import split_original
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, Description, Progress, archive, restore
@@ -219,11 +220,34 @@ def test_a_selection_of_tables_columns_rows_views_and_queries(shop: Path, tmp_pa
     assert [t.folder for t in schema.tables] == ["table0", "table1", "table2"]
 
 
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb", "sqlalchemy+sqlite"])
+def test_a_view_taken_as_a_table_is_no_view_of_the_archive(tmp_path: Path, scheme: str) -> None:
+    path, archived = tmp_path / "a.db", tmp_path / "a.siard"
+    sql = (
+        "CREATE TABLE t (id INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2);"
+        "CREATE VIEW v AS SELECT id FROM t WHERE id > 1; CREATE VIEW w AS SELECT id FROM v"
+    )
+    with duckdb.connect(path) if scheme == "duckdb" else apsw.Connection(str(path)) as database:
+        database.execute(sql)
+    archive(f"{scheme}:///{path}", archived, Selection(views=("v",)))
+    assert validate(archived, jobs=1).finish().valid
+    with open_siard(archived) as source:
+        (schema,) = source.describe().schemas
+    assert [(table.name, table.rows) for table in schema.tables] == [("t", 2), ("v", 1)]
+    assert [view.name for view in schema.views] == ["w"]
+    assert "id > 1" in (schema.table("v").description or "")
+    report = restore(archived, f"sqlite:///{tmp_path / 'back.db'}")
+    assert not report.left_out
+    with apsw.Connection(str(tmp_path / "back.db")) as back:  # w reads a table now
+        assert list(back.execute("SELECT * FROM w")) == [(2,)]
+
+
 @pytest.mark.parametrize(
     "selection",
     [
         Selection(tables=("nope",)), Selection(views=("nope",)), Selection(schemas=("nope",)),
         Selection(columns={"item": ("nope",)}), Selection(queries={"item": "SELECT 1 AS a"}),
+        Selection(queries={"dear": "SELECT 1 AS a"}), Selection(queries={"ITEM": "SELECT 1 AS a"}),
     ],
 )  # fmt: skip
 def test_a_selection_of_what_is_not_there_is_refused(

@@ -11,7 +11,7 @@ from glob import escape
 
 from muniment.definitions import TablePair, matched_tables
 from muniment.errors import Unfit, UnknownType
-from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
+from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import Kind, PredefinedType
 
 __all__ = ["archived_as_text", "archived_types", "pattern_of", "refused_text", "text_sentences"]
@@ -26,7 +26,7 @@ def archived_as_text(database: Database, archive: Database) -> Iterator[str]:
             assert pair.a is not None and pair.b is not None
             here = shape_of(database, pair.a[0].name, x)
             there = shape_of(archive, pair.b[0].name, y)
-            if _is_text(there) and not _is_text(here) and x.type_original == y.type_original:
+            if x.type_original == y.type_original and _was_made_text(here, there):
                 yield f"{pair.a[0].name}.{pair.a[1].name}.{x.name}"
 
 
@@ -71,6 +71,19 @@ def _columns(pair: TablePair) -> Iterator[tuple[Column, Column]]:
     if pair.a is not None and pair.b is not None:
         there = {column.name: column for column in pair.b[1].columns}
         yield from ((c, there[c.name]) for c in pair.a[1].columns if c.name in there)
+
+
+def _was_made_text(here: Shape, there: Shape) -> bool:
+    """Whether --as-text made the difference.
+
+    Some values have a spelling of SIARD's in a short text, intervals of months and days for one,
+    and that of their product as text.
+    """
+    if not isinstance(there, Leaf) or not _is_text(there):
+        return False
+    if not isinstance(here, Leaf) or not _is_text(here):
+        return True
+    return there.type.name == "CLOB" and here.type.name != "CLOB"
 
 
 def _is_text(shape: object) -> bool:

@@ -217,6 +217,16 @@ def test_an_error_in_a_thread_stops_the_work(
     assert not list(tmp_path.glob("*.siard*"))
 
 
+def test_intervals_archived_as_text_are_compared_as_text(tmp_path: Path) -> None:
+    path, archived = tmp_path / "a.duckdb", tmp_path / "a.siard"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE t (i INTERVAL)")
+        connection.execute("INSERT INTO t VALUES ('3 months'), ('1 day 2 hours'), (NULL)")
+    transfer.archive(f"duckdb:///{path}", archived, Selection(as_text=("main.t.i",)))
+    for places in ((f"duckdb:///{path}", str(archived)), (str(archived), f"duckdb:///{path}")):
+        assert compare(*places).equal
+
+
 def test_tables_with_foreign_keys_are_loaded_once_after_what_they_refer_to(
     shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

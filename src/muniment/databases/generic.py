@@ -30,7 +30,7 @@ from muniment.sql.model import (
     View,
 )
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection
+from muniment.sql.selection import Selection, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = ["GenericSource", "connect", "open_source", "translated"]
@@ -324,11 +324,16 @@ class GenericSource(CursorSource):
             wanted = [v for v in schema.views if self._selection.takes_view(schema.name, v.name)]
             start, place = len(schema.tables), self._place(schema.name)
             more = tuple(
-                Table(v.name, f"table{n}", self._columns(inspector, place, schema.name, v.name))
+                Table(
+                    v.name,
+                    f"table{n}",
+                    self._columns(inspector, place, schema.name, v.name),
+                    description=view_words(v),
+                )
                 for n, v in enumerate(wanted, start)
             )
-            kept = tuple(v for v in schema.views if v not in wanted)
-            schemas.append(replace(schema, tables=(*schema.tables, *more), views=kept))
+            others = self._selection.other_views(schema)
+            schemas.append(replace(schema, tables=(*schema.tables, *more), views=others))
         chosen = replace(self._selection, tables=(), exclude=())
         self._selection = chosen  # what is not wanted is not among the tables any more
         return replace(database, schemas=tuple(schemas))

@@ -26,7 +26,7 @@ from muniment.sql.model import (
 )  # fmt: skip
 from muniment.sql.names import quoted
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection
+from muniment.sql.selection import Selection, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = ["Catalogue", "Relation", "read_catalogue"]
@@ -351,11 +351,8 @@ class _CatalogueReader:
         extra = []
         for view in views:
             if self._selection.takes_view("main", view.name):
-                extra.append(
-                    self._made(
-                        view.name, f"main.{quoted(view.name)}", f"The rows of the view {view.name}."
-                    )
-                )
+                place = f"main.{quoted(view.name)}"
+                extra.append(self._made(view.name, place, view_words(view)))
         for name, sql in self._selection.queries.items():
             # Between parentheses a second statement is a mistake, not something to run.
             self._db.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT * FROM (\n{sql}\n)")
@@ -365,13 +362,16 @@ class _CatalogueReader:
         if not extra:
             return self._numbered(database)
         schema = database.schemas[0]
-        names = {table.name for table in schema.tables}
+        others = self._selection.other_views(schema)
+        names = {table.name.casefold() for table in schema.tables}
+        names |= {view.name.casefold() for view in others}
         for table in extra:
-            if table.name in names:
+            if table.name.casefold() in names:
                 raise UsageError(
-                    f"there is a table {table.name} already; give the query another name"
+                    f"there is a table or view {table.name} already; give the query another name"
                 )
-        schema = replace(schema, tables=(*schema.tables, *extra))
+            names.add(table.name.casefold())
+        schema = replace(schema, tables=(*schema.tables, *extra), views=others)
         return self._numbered(replace(database, schemas=(schema,)))
 
     def _made(self, name: str, sql: str, description: str) -> Table:

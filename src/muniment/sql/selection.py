@@ -8,13 +8,20 @@ from fnmatch import fnmatchcase
 from typing import TypeVar
 
 from muniment.errors import UsageError
-from muniment.sql.model import Database, Schema, Table
+from muniment.sql.model import Database, Schema, Table, View
 from muniment.sql.original import join_original, split_original
 from muniment.sql.types import PredefinedType
 
-__all__ = ["Selection"]
+__all__ = ["Selection", "view_words"]
 
 T = TypeVar("T")
+
+
+def view_words(view: View) -> str:
+    """Describe the table that a view's rows become: as a view, it is not in the archive."""
+    query = f"The rows of a view: {view.query_original}"
+    note = query if view.query_original else "The rows of a view."
+    return f"{view.description}\n{note}" if view.description else note
 
 
 def _none() -> Mapping[str, str]:
@@ -49,6 +56,10 @@ class Selection:
     def takes_view(self, schema: str, view: str) -> bool:
         """Whether the rows of a view are taken as a table."""
         return self.takes_schema(schema) and _matches(self.views, schema, view)
+
+    def other_views(self, schema: Schema) -> tuple[View, ...]:
+        """The views that stay views: tables and views share their names."""
+        return tuple(v for v in schema.views if not self.takes_view(schema.name, v.name))
 
     def columns_of(self, schema: str, table: str) -> tuple[str, ...] | None:
         """The chosen columns of a table, or None for all."""

@@ -36,7 +36,7 @@ from muniment.sql.model import (
     View,
 )
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection
+from muniment.sql.selection import Selection, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = ["read_database"]
@@ -258,7 +258,7 @@ def _with_view_tables(database: Database, whole: Database, selection: Selection)
         replace(
             schema,
             tables=tuple(
-                Table(view.name, "", view.columns, description=_view_description(view))
+                Table(view.name, "", view.columns, description=view_words(view))
                 for view in schema.views
                 if selection.takes_view(schema.name, view.name)
             ),
@@ -273,18 +273,11 @@ def _with_view_tables(database: Database, whole: Database, selection: Selection)
             replace(
                 schema,
                 tables=schema.tables + extra.tables,
-                views=tuple(
-                    v for v in schema.views if not selection.takes_view(schema.name, v.name)
-                ),
+                views=selection.other_views(schema),
             )
             for schema, extra in zip(database.schemas, chosen.schemas, strict=True)
         ),
     )
-
-
-def _view_description(view: View) -> str:
-    note = f"The rows of a view: {view.query_original}"
-    return f"{view.description}\n{note}" if view.description else note
 
 
 def _with_queries(connection: Connection, database: Database, selection: Selection) -> Database:

@@ -31,7 +31,7 @@ from muniment.sql.model import (
     UniqueKey,
 )
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection
+from muniment.sql.selection import Selection, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = ["Catalogue", "ColumnFacts", "Relation", "read_catalogue"]
@@ -365,11 +365,13 @@ class _Reader:
         selection.check(whole, [(s.name, v.name) for s in whole.schemas for v in s.views])
         pruned = selection.prune(whole)
         schemas = [
-            replace(schema, tables=(*schema.tables, *self._view_tables(schema)), views=tuple(
-                v for v in schema.views if not selection.takes_view(schema.name, v.name)
-            ))
+            replace(
+                schema,
+                tables=(*schema.tables, *self._view_tables(schema)),
+                views=selection.other_views(schema),
+            )
             for schema in pruned.schemas
-        ]  # fmt: skip
+        ]
         if selection.queries:
             schemas[0] = self._with_queries(schemas[0])
         return replace(pruned, schemas=tuple(_numbered(n, s) for n, s in enumerate(schemas)))
@@ -381,9 +383,7 @@ class _Reader:
                 facts = {c.name: ColumnFacts(c.native, c.charset) for c in self._known[key]}
                 where, order = self._selection.where_of(*key), self._selection.order_of(*key)
                 self._relations[key] = Relation(quote(*key), facts, where or "", order or "")
-                note = f"The rows of a view: {view.query_original}"
-                words = f"{view.description}\n{note}" if view.description else note
-                yield Table(view.name, "", view.columns, description=words)
+                yield Table(view.name, "", view.columns, description=view_words(view))
 
     def _with_queries(self, schema: Schema) -> Schema:
         taken = {t.name for t in schema.tables} | {v.name for v in schema.views}

@@ -18,7 +18,7 @@ from muniment.sql.model import (
     UniqueKey,
 )
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection
+from muniment.sql.selection import Selection, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = [
@@ -105,11 +105,8 @@ def with_view_tables(database: Database, whole: Database, selection: Selection) 
     schemas = []
     for schema in database.schemas:
         chosen = [v for v in schema.views if selection.takes_view(schema.name, v.name)]
-        tables = tuple(
-            Table(v.name, "", v.columns, description=f"The rows of a view:\n{v.query_original}")
-            for v in chosen
-        )
-        views = tuple(v for v in schema.views if v not in chosen)
+        tables = tuple(Table(v.name, "", v.columns, description=view_words(v)) for v in chosen)
+        views = selection.other_views(schema)
         schemas.append(replace(schema, tables=schema.tables + tables, views=views))
     return replace(database, schemas=tuple(schemas))
 
