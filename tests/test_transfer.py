@@ -15,6 +15,7 @@ import pytest
 from lxml import etree
 
 from muniment import transfer
+from muniment.compare import compare
 from muniment.errors import DamagedSource, DatabaseError, SiardError, Unfit, UsageError
 from muniment.siard import open_siard, validate
 from muniment.sql.original import split_original
@@ -218,6 +219,30 @@ def test_a_selection_of_tables_columns_rows_views_and_queries(shop: Path, tmp_pa
     assert batch.data == b"3.5\xff3\xfd2.5\xff2\xfd1.5\xff1\xfd"
     assert "number <= 3" in (sale.description or "")
     assert [t.folder for t in schema.tables] == ["table0", "table1", "table2"]
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb", "sqlalchemy+sqlite"])
+def test_rows_left_out_leave_no_key_that_others_break(tmp_path: Path, scheme: str) -> None:
+    path, archived = tmp_path / "a.db", tmp_path / "a.siard"
+    sql = (
+        "CREATE TABLE kind (id INTEGER PRIMARY KEY); INSERT INTO kind VALUES (1), (2);"
+        "CREATE TABLE tree (id INTEGER PRIMARY KEY, kind INTEGER REFERENCES kind (id));"
+        "INSERT INTO tree VALUES (1, 1), (2, 2)"
+    )
+    with duckdb.connect(path) if scheme == "duckdb" else apsw.Connection(str(path)) as database:
+        database.execute(sql)
+    archive(f"{scheme}:///{path}", archived, Selection(where={"kind": "id < 2"}))
+    assert validate(archived, jobs=1).finish().valid
+    with open_siard(archived) as source:
+        tree = source.describe().schema("main").table("tree")
+    assert tree.foreign_keys == ()
+    assert "kind referred to main.kind, of which not all rows" in (tree.description or "")
+    back = f"{scheme}:///{tmp_path / 'back.db'}"
+    assert not restore(archived, back).left_out
+    assert compare(str(archived), back).equal
+    archive(f"{scheme}:///{path}", tmp_path / "b.siard", Selection(where={"tree": "id < 2"}))
+    with open_siard(tmp_path / "b.siard") as source:
+        assert len(source.describe().schema("main").table("tree").foreign_keys) == 1
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "duckdb", "sqlalchemy+sqlite"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -115,13 +115,17 @@ class Selection:
                 raise UsageError(f"no column matches {pattern!r}; write SCHEMA.TABLE.COLUMN")
 
     def prune(self, database: Database) -> Database:
-        """Return the database without what was not chosen, and without keys into it."""
+        """Return the database without what was not chosen, and without keys into it.
+
+        Rows may refer to rows that a condition left out, so keys into such a table go as well.
+        """
         schemas = tuple(
             self._prune_schema(s) for s in database.schemas if self.takes_schema(s.name)
         )
         kept = {(s.name, t.name): {c.name for c in t.columns} for s in schemas for t in s.tables}
+        partial = {place for place in kept if self.where_of(*place)}
         schemas = tuple(
-            replace(s, tables=tuple(_without_dangling_keys(t, kept) for t in s.tables))
+            replace(s, tables=tuple(_without_dangling_keys(t, kept, partial) for t in s.tables))
             for s in schemas
         )
         return replace(database, schemas=schemas)
@@ -155,29 +159,34 @@ class Selection:
         condition = self.where_of(schema, table.name)
         if condition:
             # An archive that holds part of a table has to say so to those who come later.
-            note = f"Only the rows where {condition} were archived."
-            words, original = split_original(table.description)
-            words = _append(words, note)
-            words = join_original(words, original) if original else words
-            table = replace(table, description=words)
+            table = _with_note(table, f"Only the rows where {condition} were archived.")
         return table
 
 
-def _without_dangling_keys(table: Table, kept: Mapping[tuple[str, str], set[str]]) -> Table:
-    keys = tuple(
-        k
-        for k in table.foreign_keys
-        if kept.get((k.referenced_schema, k.referenced_table), set()).issuperset(
-            r.referenced for r in k.references
-        )
-    )
+def _without_dangling_keys(
+    table: Table, kept: Mapping[tuple[str, str], set[str]], partial: Container[tuple[str, str]]
+) -> Table:
+    keys = []
+    for key in table.foreign_keys:
+        home = key.referenced_schema, key.referenced_table
+        if not kept.get(home, set()).issuperset(r.referenced for r in key.references):
+            continue
+        if home not in partial:
+            keys.append(key)
+            continue
+        columns = ", ".join(reference.column for reference in key.references)
+        note = f"{columns} referred to {'.'.join(home)}, of which not all rows were archived."
+        words, _ = split_original(table.description)  # the original would bring the key back
+        table = _with_note(replace(table, description=words), note)
     if len(keys) == len(table.foreign_keys):
         return table
-    return replace(table, foreign_keys=keys)
+    return replace(table, foreign_keys=tuple(keys))
 
 
-def _append(text: str | None, note: str) -> str:
-    return f"{text}\n{note}" if text else note
+def _with_note(table: Table, note: str) -> Table:
+    words, original = split_original(table.description)
+    words = f"{words}\n{note}" if words else note
+    return replace(table, description=join_original(words, original) if original else words)
 
 
 def _matches(patterns: Iterable[str], schema: str, table: str) -> bool:
