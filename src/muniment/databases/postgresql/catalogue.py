@@ -56,9 +56,12 @@ SELECT c.oid, CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) ELS
 FROM pg_class c WHERE c.oid = ANY (%s)
 """
 
+# Since version 18 NOT NULL is a constraint with a name, which rows may break until it is validated.
 _COLUMNS = """
 SELECT a.attrelid, a.attnum AS number, a.attname AS name, a.atttypid AS type_id,
-    a.atttypmod AS modifier, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull,
+    a.atttypmod AS modifier, format_type(a.atttypid, a.atttypmod) AS type,
+    a.attnotnull AND COALESCE(o.convalidated, true) AS attnotnull, o.conname AS null_name,
+    o.conislocal AS null_local, o.connoinherit AS null_alone,
     pg_get_expr(d.adbin, d.adrelid) AS expression, a.attidentity, a.attgenerated, a.attislocal,
     a.attinhcount, a.attoptions, a.attstattarget, a.attstorage,
     t.typstorage, {compression} AS compression, col_description(a.attrelid, a.attnum) AS comment,
@@ -68,6 +71,8 @@ SELECT a.attrelid, a.attnum AS number, a.attname AS name, a.atttypid AS type_id,
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN pg_constraint o ON o.conrelid = a.attrelid AND o.contype = 'n'
+    AND o.conkey = ARRAY[a.attnum]
 LEFT JOIN pg_collation co ON co.oid = a.attcollation
 LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c')

@@ -5,11 +5,18 @@ They stand at the end of descriptions (see ``sql.original``), complete and reada
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
 from muniment.databases.postgresql.catalogue import Catalogue, Row
 from muniment.databases.postgresql.connection import quote, quote_text
+from muniment.databases.postgresql.nulls import (
+    column_not_null,
+    is_usual_not_null,
+    passed_on,
+    table_not_null,
+)
 
 __all__ = [
     "aggregate_sql", "collation_sql", "extension_sql", "is_plain_constraint", "own_rows",
@@ -38,7 +45,7 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
     for constraint in catalogue.constraints[oid]:
         if constraint["kind"] not in "pufcxn":  # constraint triggers are triggers
             continue
-        if constraint["kind"] == "n" and constraint["convalidated"]:
+        if constraint["kind"] == "n" and not _is_unproved_null(constraint):
             if constraint["comment"]:
                 yield _constraint_comment(constraint, place)
             continue
@@ -64,6 +71,11 @@ def _surroundings(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
 def _constraint_comment(constraint: Row, place: str) -> str:
     name, text = quote(constraint["name"]), quote_text(constraint["comment"])
     return f"COMMENT ON CONSTRAINT {name} ON {place} IS {text}"
+
+
+def _is_unproved_null(constraint: Row) -> bool:
+    """Whether a NOT NULL is added on its own, once the rows are there that may break it."""
+    return bool(constraint["kind"] == "n" and not constraint["convalidated"])
 
 
 def own_rows(count: int) -> str:
@@ -92,13 +104,15 @@ def is_plain_constraint(constraint: Row) -> bool:
 def _create_table(catalogue: Catalogue, row: Row, kept: set[int]) -> str:
     parents = [p for p in catalogue.parents[row["oid"]] if p["parent"] in kept]
     unlogged = "UNLOGGED " if row["relpersistence"] == "u" else ""
-    columns = [
-        f"    {_column(column)}{_not_null(catalogue, row, column)}"
-        for column in catalogue.columns[row["oid"]]
-        if column["attislocal"] or not parents
-    ]
+    inherited = passed_on(_columns_of(catalogue, parents))
+    lines = []
+    for column in catalogue.columns[row["oid"]]:
+        if column["attislocal"] or not parents:
+            lines.append(f"    {_column(column)}{column_not_null(row, column, inherited)}")
+        elif clause := table_not_null(row, column, inherited):
+            lines.append(f"    {clause}")
     sql = f"CREATE {unlogged}TABLE {quote(row['schema'], row['name'])} ("
-    sql += "\n" + ",\n".join(columns) + "\n)" if columns else ")"
+    sql += "\n" + ",\n".join(lines) + "\n)" if lines else ")"
     if parents:
         sql += f"\nINHERITS ({', '.join(quote(p['schema'], p['name']) for p in parents)})"
     if row["partition_key"]:
@@ -112,8 +126,8 @@ def _options(row: Row) -> list[str]:
     return [*(row["reloptions"] or ()), *toast]
 
 
-def _method(row: Row) -> str:
-    return f"\nUSING {quote(row['method'])}" if row["method"] not in (None, "heap") else ""
+def _method(row: Row, usual: str = "heap") -> str:
+    return f"\nUSING {quote(row['method'])}" if row["method"] not in (None, usual) else ""
 
 
 def _with(options: list[str] | None) -> str:
@@ -141,22 +155,6 @@ def _column(column: Row) -> str:
     return sql
 
 
-def _not_null(catalogue: Catalogue, row: Row, column: Row) -> str:
-    """What says that a column is never NULL; since version 18 that is a constraint with a name."""
-    if not column["attnotnull"]:
-        return ""
-    for constraint in catalogue.constraints[row["oid"]]:
-        if constraint["kind"] == "n" and constraint["columns"] == [column["name"]]:
-            if not constraint["convalidated"]:
-                return ""  # which is added on its own
-            alone = " NO INHERIT" if constraint["connoinherit"] else ""
-            usual = f"{row['name']}_{column['name']}_not_null"
-            named = constraint["name"] != usual
-            name = f" CONSTRAINT {quote(constraint['name'])}" if named else ""
-            return f"{name} NOT NULL{alone}"
-    return " NOT NULL"
-
-
 def identity(column: Row) -> str:
     """How an identity column takes values."""
     return "ALWAYS" if column["attidentity"] == "a" else "BY DEFAULT"
@@ -180,7 +178,7 @@ def _partitions(catalogue: Catalogue, oid: int) -> Iterator[str]:
                 yield f"{spelt} IS {quote_text(column['comment'])}"
         for constraint in catalogue.constraints[child["oid"]]:
             own = _is_own(constraint) and not constraint["coninhcount"]
-            if own and constraint["kind"] in "pufcx":
+            if own and (constraint["kind"] in "pufcx" or _is_unproved_null(constraint)):
                 name, definition = quote(constraint["name"]), constraint["definition"]
                 yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {definition}"
             if constraint["comment"]:
@@ -199,25 +197,42 @@ def _create_partition(catalogue: Catalogue, parent: Row, child: Row, place: str)
     """Yield what makes a partition; one whose columns or names are its own was attached."""
     above = quote(parent["schema"], parent["name"])
     key = f"\nPARTITION BY {child['partition_key']}" if child["partition_key"] else ""
-    end = _method(child) + _with(_options(child))
-    columns = catalogue.columns[child["oid"]]
-    order = [[c["name"] for c in catalogue.columns[row["oid"]]] for row in (parent, child)]
-    nulls = [_null_names(catalogue, row["oid"]) for row in (parent, child)]
-    if order[0] == order[1] and nulls[0].items() <= nulls[1].items():
-        yield f"CREATE TABLE {place} PARTITION OF {above}\n{child['bound']}{key}{end}"
+    end = _with(_options(child))
+    if _is_like(catalogue, parent, child):
+        method = _method(child, parent["method"] or "heap")
+        yield f"CREATE TABLE {place} PARTITION OF {above}\n{child['bound']}{key}{method}{end}"
         yield from _differing_defaults(catalogue, parent, child)
         return
     lines = [
-        f"    {_column({**c, 'attidentity': ''})}{_not_null(catalogue, child, c)}" for c in columns
+        f"    {_column({**c, 'attidentity': ''})}{column_not_null(child, c, set())}"
+        for c in catalogue.columns[child["oid"]]
     ]
-    yield f"CREATE TABLE {place} (\n" + ",\n".join(lines) + f"\n){key}{end}"
+    yield f"CREATE TABLE {place} (\n" + ",\n".join(lines) + f"\n){key}{_method(child)}{end}"
     yield f"ALTER TABLE {above} ATTACH PARTITION {place} {child['bound']}"
 
 
-def _null_names(catalogue: Catalogue, oid: int) -> dict[str, str]:
-    """The constraints that keep columns from being NULL, by column."""
-    found = [c for c in catalogue.constraints[oid] if c["kind"] == "n"]
-    return {constraint["columns"][0]: constraint["name"] for constraint in found}
+def _is_like(catalogue: Catalogue, parent: Row, child: Row) -> bool:
+    """Whether a partition made from its parent needs no more than other defaults."""
+    if parent["method"] and not child["method"]:
+        return False
+    pairs = list(
+        itertools.zip_longest(catalogue.columns[parent["oid"]], catalogue.columns[child["oid"]])
+    )
+    return all(
+        above
+        and below
+        and above["name"] == below["name"]
+        and (not below["attgenerated"] or below["expression"] == above["expression"])
+        and _has_null_of(child, above, below)
+        for above, below in pairs
+    )
+
+
+def _has_null_of(child: Row, above: Row, below: Row) -> bool:
+    """Whether a partition's column gets its NOT NULL from the parent, or by SET NOT NULL."""
+    if above["attnotnull"] or not below["attnotnull"]:
+        return bool(above["null_name"] == below["null_name"])
+    return is_usual_not_null(child, below)
 
 
 def _differing_defaults(catalogue: Catalogue, parent: Row, child: Row) -> Iterator[str]:
@@ -226,34 +241,45 @@ def _differing_defaults(catalogue: Catalogue, parent: Row, child: Row) -> Iterat
     for column in catalogue.columns[child["oid"]]:
         above = inherited.get(column["name"])
         alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
-        if above is None or column["attgenerated"] or column["attidentity"]:
+        if above is None:
             continue
-        if column["expression"] != above["expression"]:
-            if column["expression"]:
-                yield f"{alter} SET DEFAULT {column['expression']}"
-            else:
-                yield f"{alter} DROP DEFAULT"
         if column["attnotnull"] and not above["attnotnull"]:
             yield f"{alter} SET NOT NULL"
+        if not column["attidentity"]:
+            yield from _other_expression(above, column, alter)
 
 
 def _inherited_defaults(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
     above = _columns_above(catalogue, row)
+    inherited = passed_on(_columns_of(catalogue, catalogue.parents[row["oid"]]))
     for column in catalogue.columns[row["oid"]]:
         parent = above.get(column["name"])
         if parent is None or column["attislocal"]:
             continue
         alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
-        if column["expression"] != parent["expression"]:
-            default = column["expression"]
-            yield f"{alter} SET DEFAULT {default}" if default else f"{alter} DROP DEFAULT"
-        if column["attnotnull"] and not parent["attnotnull"]:
+        yield from _other_expression(parent, column, alter)
+        if column["attnotnull"] and column["name"] not in inherited:
             yield f"{alter} SET NOT NULL"
 
 
+def _other_expression(above: Row, column: Row, alter: str) -> Iterator[str]:
+    """Yield what gives a column another default than its parent's, or computes it otherwise."""
+    expression = column["expression"]
+    if expression == above["expression"]:
+        return
+    if column["attgenerated"]:
+        yield f"{alter} SET EXPRESSION AS ({expression})"
+    else:
+        yield f"{alter} SET DEFAULT {expression}" if expression else f"{alter} DROP DEFAULT"
+
+
 def _columns_above(catalogue: Catalogue, row: Row) -> dict[str, Row]:
-    parents = catalogue.parents[row["oid"]]
-    return {c["name"]: c for p in parents for c in catalogue.columns[p["parent"]]}
+    return {c["name"]: c for c in _columns_of(catalogue, catalogue.parents[row["oid"]])}
+
+
+def _columns_of(catalogue: Catalogue, parents: list[Row]) -> Iterator[Row]:
+    for parent in parents:
+        yield from catalogue.columns[parent["parent"]]
 
 
 def _column_settings(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
@@ -270,10 +296,15 @@ def _column_settings(catalogue: Catalogue, row: Row, place: str) -> Iterator[str
             yield f"{alter} SET COMPRESSION {method}"
         elif parent.get("compression"):
             yield f"{alter} SET COMPRESSION default"
-        if (column["attstattarget"] or -1) >= 0:
+        if _is_set(column["attstattarget"]):
             yield f"{alter} SET STATISTICS {column['attstattarget']}"
         if column["attoptions"]:
             yield f"{alter} SET ({', '.join(column['attoptions'])})"
+
+
+def _is_set(target: int | None) -> bool:
+    """Whether rows are counted otherwise than usual, which is -1 up to version 16, then NULL."""
+    return target is not None and target >= 0
 
 
 def _indexes(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
@@ -344,7 +375,7 @@ def _statistics(catalogue: Catalogue, oid: int) -> Iterator[str]:
     for statistics in catalogue.statistics[oid]:
         name = quote(statistics["schema"], statistics["name"])
         yield statistics["definition"]
-        if (statistics["target"] or -1) >= 0:
+        if _is_set(statistics["target"]):
             yield f"ALTER STATISTICS {name} SET STATISTICS {statistics['target']}"
         if statistics["comment"]:
             yield f"COMMENT ON STATISTICS {name} IS {quote_text(statistics['comment'])}"
@@ -408,7 +439,7 @@ def type_statements(catalogue: Catalogue, row: Row) -> Iterator[str]:
     elif row["kind"] == "r":
         yield f"CREATE TYPE {place} AS RANGE ({', '.join(_range_parts(catalogue, row))})"
     elif row["kind"] == "d":
-        yield _create_domain(row)
+        yield _create_domain(catalogue, row)
         yield from _domain_checks(catalogue, row, place)
     elif row["kind"] == "c" and row["relkind"] == "c":
         attributes = ", ".join(
@@ -432,20 +463,29 @@ def _range_parts(catalogue: Catalogue, row: Row) -> Iterator[str]:
         yield f"MULTIRANGE_TYPE_NAME = {facts['multirange']}"
 
 
-def _create_domain(row: Row) -> str:
+def _create_domain(catalogue: Catalogue, row: Row) -> str:
     sql = f"CREATE DOMAIN {quote(row['schema'], row['name'])} AS {row['base']}"
     if row["collation"]:
         sql += f" COLLATE {row['collation']}"
     if row["typdefault"] is not None:
         sql += f" DEFAULT {row['typdefault']}"
-    return f"{sql} NOT NULL" if row["typnotnull"] else sql
+    if not row["typnotnull"]:
+        return sql
+    (name,) = [c["name"] for c in _of_domain(catalogue, row) if c["kind"] == "n"] or [None]
+    named = name not in (None, f"{row['name']}_not_null")
+    return f"{sql} CONSTRAINT {quote(name)} NOT NULL" if named else f"{sql} NOT NULL"
+
+
+def _of_domain(catalogue: Catalogue, row: Row) -> list[Row]:
+    return [c for c in catalogue.constraints[0] if c["contypid"] == row["oid"]]
 
 
 def _domain_checks(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
-    for constraint in catalogue.constraints[0]:
-        if constraint["contypid"] == row["oid"] and constraint["kind"] == "c":
+    for constraint in _of_domain(catalogue, row):
+        if constraint["kind"] in "cn":
             name = quote(constraint["name"])
-            yield f"ALTER DOMAIN {place} ADD CONSTRAINT {name} {constraint['definition']}"
+            if constraint["kind"] == "c":
+                yield f"ALTER DOMAIN {place} ADD CONSTRAINT {name} {constraint['definition']}"
             if comment := constraint["comment"]:
                 on = f"COMMENT ON CONSTRAINT {name} ON DOMAIN {place}"
                 yield f"{on} IS {quote_text(comment)}"

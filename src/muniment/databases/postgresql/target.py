@@ -228,7 +228,8 @@ class PostgresqlTarget:
         usable = {c.name for c in table.columns if self._same and self._is_known_type(schema, c)}
         nearest = create_table_sql(schema, table, usable)
         others = ", ".join(c.name for c in table.columns if c.name not in usable)
-        by_types = f"{others} by SQL:2008 types" if usable else "by its SQL:2008 types"
+        by_types = f"{others} by SQL:2008 types" if others else "from its columns alone"
+        by_types = by_types if usable else "by its SQL:2008 types"
         self._builder.notes.append(
             f"{schema.name}.{table.name} was made {by_types}: {reason.rstrip('.')}."
         )
