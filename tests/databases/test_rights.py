@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from muniment.databases.postgresql.builder import Builder
+from muniment.databases.postgresql.connection import connect, connection_options, execute, rows
+from muniment.databases.postgresql.roles import make_roles, membership_limits
 from muniment.errors import UsageError
 from muniment.siard import open_siard
+from muniment.sql.model import Database, Privilege, Role
+from muniment.sql.original import Original, join_original
 from muniment.transfer import archive, restore
 from servers.mariadb import MariadbServer, private_mariadb
 from servers.postgresql import Cluster, private_postgresql
@@ -72,6 +77,70 @@ def test_roles_of_postgresql_come_back_on_request(postgresql: Cluster, tmp_path:
     finally:
         postgresql.drop_database(again)
         postgresql.psql("postgres", "DROP ROLE IF EXISTS anna, boss, readers")
+
+
+LIMITED = """
+CREATE ROLE shared; CREATE ROLE careful NOINHERIT IN ROLE shared; CREATE ROLE usual IN ROLE shared;
+/*16*/ CREATE ROLE bound; GRANT shared TO bound WITH INHERIT FALSE, SET FALSE, ADMIN TRUE;
+CREATE ROLE reader; GRANT shared TO reader WITH SET FALSE; /*-*/
+CREATE TABLE t (a int); GRANT SELECT ON t TO shared;
+"""
+MEMBERS = """
+SELECT m.member::regrole, pg_has_role(m.member, m.roleid, 'USAGE') AS inherits,
+    to_jsonb(m) - '{oid,roleid,member,grantor}'::text[]
+FROM pg_auth_members m WHERE m.roleid = 'shared'::regrole ORDER BY m.member::regrole::text
+"""
+
+
+def test_members_get_no_more_than_they_had(postgresql: Cluster, tmp_path: Path) -> None:
+    with private_postgresql() as other:
+        name = other.new_database()
+        other.psql(name, other.known(LIMITED))
+        members = other.psql(name, MEMBERS)
+        archive(other.url(name), tmp_path / "a.siard")
+    assert "careful|f|" in members and "usual|t|" in members
+    again = postgresql.new_database()
+    try:
+        report = restore(tmp_path / "a.siard", postgresql.url(again), roles=True)
+        assert report.left_out == ()
+        assert postgresql.psql(again, MEMBERS) == members
+    finally:
+        postgresql.drop_database(again)
+        postgresql.psql("postgres", "DROP ROLE IF EXISTS shared, careful, usual, bound, reader")
+
+
+def test_members_whom_an_older_server_cannot_limit_are_left_out(
+    postgresql: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("muniment.databases.postgresql.roles._LIMITED_SINCE", 1_000_000)
+
+    def member(name: str, inherits: bool, becomes: bool) -> Privilege:
+        limits = Original("PostgreSQL", (str(membership_limits(inherits, becomes)),))
+        return Privilege(
+            "MEMBER", "postgres", name, 'ROLE "shared"', "ADMIN", join_original(None, limits)
+        )
+
+    database = Database(
+        "d",
+        roles=tuple(Role(name, "") for name in ("shared", "bound", "careful")),
+        privileges=(member("bound", False, False), member("careful", False, True)),
+    )
+    connection = connect(connection_options(postgresql.url("postgres")))
+    try:
+        execute(connection, "BEGIN")
+        builder = Builder(connection)
+        make_roles(builder, database)
+        assert [(item.name, item.reason) for item in builder.left_out] == [
+            ("of bound", "this version of PostgreSQL lets every member become the role")
+        ]
+        asked = "SELECT rolname AS name FROM pg_roles WHERE NOT rolinherit AND rolname !~ '^pg_'"
+        assert rows(connection, asked) == [{"name": "careful"}]
+        asked = "SELECT member::regrole::text AS name, admin_option FROM pg_auth_members"
+        found = rows(connection, f"{asked} WHERE roleid = 'shared'::regrole")
+        assert {"name": "careful", "admin_option": True} in found
+        assert "bound" not in {row["name"] for row in found}
+    finally:
+        connection.close()
 
 
 def test_users_of_mariadb_come_back_on_request(mariadb: MariadbServer, tmp_path: Path) -> None:
