@@ -521,3 +521,25 @@ def test_a_table_whose_definition_needs_what_is_missing_is_made_from_its_columns
     assert note.startswith("public.t was made from its columns alone: schema")
     assert [(item.kind, item.name) for item in report.left_out] == [("default", "of public.t.a")]
     assert postgresql.psql(again, "SELECT * FROM t").strip() == "1|x"
+
+
+def test_a_type_whose_definition_needs_what_is_missing_is_made_by_its_sql_type(
+    postgresql: Cluster, make: Make, tmp_path: Path
+) -> None:
+    name, again = make("""
+        CREATE SCHEMA far;
+        CREATE FUNCTION far.gap(int, int) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 1.0::float8';
+        CREATE TYPE span AS RANGE (subtype = int, subtype_diff = far.gap);
+        CREATE DOMAIN short_span AS span CHECK (upper(VALUE) < 10);
+        CREATE TABLE t (a span, b int DEFAULT 7, c short_span);
+        INSERT INTO t VALUES ('[1,5)', 3, NULL), ('empty', 4, '[1,2)')
+    """), make()  # fmt: skip
+    path = archived(postgresql, name, tmp_path, schemas=("public",))
+    report = transfer.restore(path, postgresql.url(again))
+    assert {note.partition(": ")[0] for note in report.notes} == {
+        "type public.span was made by SQL:2008 types",
+        "type public.short_span was made by SQL:2008 types",
+    }
+    assert report.left_out == ()
+    assert postgresql.psql(again, "SELECT * FROM t") == postgresql.psql(name, "SELECT * FROM t")
+    assert "DEFAULT 7" in postgresql.dump(again, "-s", "-t", "t")

@@ -324,7 +324,7 @@ class Catalogue:
         self._connection = connection
         version = connection.info.server_version
         compression = "NULLIF(a.attcompression, '')" if version >= 140000 else "NULL"
-        multirange = "r.rngmultitypid::regtype::text" if version >= 140000 else "NULL"
+        multirange = "r.rngmultitypid" if version >= 140000 else "NULL"
         own = OWN
         self.schemas = self._ask(_SCHEMAS)
         self.relations = self._ask(_RELATIONS)

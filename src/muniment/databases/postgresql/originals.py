@@ -459,8 +459,14 @@ def _range_parts(catalogue: Catalogue, row: Row) -> Iterator[str]:
         yield f"COLLATION = {quote(facts['collation_schema'], facts['collation'])}"
     if facts["difference"]:
         yield f"SUBTYPE_DIFF = {facts['difference']}"
-    if facts["multirange"]:
-        yield f"MULTIRANGE_TYPE_NAME = {facts['multirange']}"
+    many = catalogue.types.get(facts["multirange"])
+    if many and (many["schema"], many["name"]) != (row["schema"], _multirange(row["name"])):
+        yield f"MULTIRANGE_TYPE_NAME = {quote(many['schema'], many['name'])}"
+
+
+def _multirange(name: str) -> str:
+    """The name that the multiranges of a range type get if nobody gives them one."""
+    return name.replace("range", "multirange", 1) if "range" in name else f"{name}_multirange"
 
 
 def _create_domain(catalogue: Catalogue, row: Row) -> str:
