@@ -418,6 +418,20 @@ def test_renaming_leaves_text_and_other_names_alone() -> None:
     assert moved(sql, {"a": "z"}) == 'SELECT \'a.b\', "z".b, x.a.c, $$a.b$$, "z".d /* a.b */ FROM a'
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "GRANT USAGE ON SCHEMA {} TO PUBLIC",
+        "REVOKE CREATE ON SCHEMA {} FROM PUBLIC",
+        "COMMENT ON SCHEMA {} IS NULL",
+        "CREATE EXTENSION IF NOT EXISTS e WITH SCHEMA {}",
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO PUBLIC",
+    ],
+)
+def test_what_is_said_of_a_schema_moves_with_it(sql: str) -> None:
+    assert moved(sql.format("a"), {"a": "z"}) == sql.format('"z"')
+
+
 # Other products
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from muniment.databases.postgresql.builder import Builder
 from muniment.databases.postgresql.connection import connect, connection_options, execute, rows
+from muniment.databases.postgresql.rights import Rights
 from muniment.databases.postgresql.roles import make_roles, membership_limits
 from muniment.errors import UsageError
 from muniment.siard import open_siard
@@ -80,15 +81,15 @@ def test_roles_of_postgresql_come_back_on_request(postgresql: Cluster, tmp_path:
 
 
 LIMITED = """
-CREATE ROLE shared; CREATE ROLE careful NOINHERIT IN ROLE shared; CREATE ROLE usual IN ROLE shared;
-/*16*/ CREATE ROLE bound; GRANT shared TO bound WITH INHERIT FALSE, SET FALSE, ADMIN TRUE;
-CREATE ROLE reader; GRANT shared TO reader WITH SET FALSE; /*-*/
-CREATE TABLE t (a int); GRANT SELECT ON t TO shared;
+CREATE ROLE m_shared; CREATE ROLE m_careful NOINHERIT IN ROLE m_shared; CREATE ROLE m_usual IN ROLE m_shared;
+/*16*/ CREATE ROLE m_bound; GRANT m_shared TO m_bound WITH INHERIT FALSE, SET FALSE, ADMIN TRUE;
+CREATE ROLE m_reader; GRANT m_shared TO m_reader WITH SET FALSE; /*-*/
+CREATE TABLE t (a int); GRANT SELECT ON t TO m_shared;
 """
 MEMBERS = """
 SELECT m.member::regrole, pg_has_role(m.member, m.roleid, 'USAGE') AS inherits,
     to_jsonb(m) - '{oid,roleid,member,grantor}'::text[]
-FROM pg_auth_members m WHERE m.roleid = 'shared'::regrole ORDER BY m.member::regrole::text
+FROM pg_auth_members m WHERE m.roleid = 'm_shared'::regrole ORDER BY m.member::regrole::text
 """
 
 
@@ -98,7 +99,7 @@ def test_members_get_no_more_than_they_had(postgresql: Cluster, tmp_path: Path) 
         other.psql(name, other.known(LIMITED))
         members = other.psql(name, MEMBERS)
         archive(other.url(name), tmp_path / "a.siard")
-    assert "careful|f|" in members and "usual|t|" in members
+    assert "m_careful|f|" in members and "m_usual|t|" in members
     again = postgresql.new_database()
     try:
         report = restore(tmp_path / "a.siard", postgresql.url(again), roles=True)
@@ -106,7 +107,9 @@ def test_members_get_no_more_than_they_had(postgresql: Cluster, tmp_path: Path) 
         assert postgresql.psql(again, MEMBERS) == members
     finally:
         postgresql.drop_database(again)
-        postgresql.psql("postgres", "DROP ROLE IF EXISTS shared, careful, usual, bound, reader")
+        postgresql.psql(
+            "postgres", "DROP ROLE IF EXISTS m_shared, m_careful, m_usual, m_bound, m_reader"
+        )
 
 
 def test_members_whom_an_older_server_cannot_limit_are_left_out(
@@ -117,13 +120,13 @@ def test_members_whom_an_older_server_cannot_limit_are_left_out(
     def member(name: str, inherits: bool, becomes: bool) -> Privilege:
         limits = Original("PostgreSQL", (str(membership_limits(inherits, becomes)),))
         return Privilege(
-            "MEMBER", "postgres", name, 'ROLE "shared"', "ADMIN", join_original(None, limits)
+            "MEMBER", "postgres", name, 'ROLE "m_shared"', "ADMIN", join_original(None, limits)
         )
 
     database = Database(
         "d",
-        roles=tuple(Role(name, "") for name in ("shared", "bound", "careful")),
-        privileges=(member("bound", False, False), member("careful", False, True)),
+        roles=tuple(Role(name, "") for name in ("m_shared", "m_bound", "m_careful")),
+        privileges=(member("m_bound", False, False), member("m_careful", False, True)),
     )
     connection = connect(connection_options(postgresql.url("postgres")))
     try:
@@ -131,14 +134,60 @@ def test_members_whom_an_older_server_cannot_limit_are_left_out(
         builder = Builder(connection)
         make_roles(builder, database)
         assert [(item.name, item.reason) for item in builder.left_out] == [
-            ("of bound", "this version of PostgreSQL lets every member become the role")
+            ("of m_bound", "this version of PostgreSQL lets every member become the role")
         ]
-        asked = "SELECT rolname AS name FROM pg_roles WHERE NOT rolinherit AND rolname !~ '^pg_'"
-        assert rows(connection, asked) == [{"name": "careful"}]
+        asked = "SELECT rolname AS name FROM pg_roles WHERE NOT rolinherit AND rolname ~ '^m_'"
+        assert rows(connection, asked) == [{"name": "m_careful"}]
         asked = "SELECT member::regrole::text AS name, admin_option FROM pg_auth_members"
-        found = rows(connection, f"{asked} WHERE roleid = 'shared'::regrole")
-        assert {"name": "careful", "admin_option": True} in found
-        assert "bound" not in {row["name"] for row in found}
+        found = rows(connection, f"{asked} WHERE roleid = 'm_shared'::regrole")
+        assert {"name": "m_careful", "admin_option": True} in found
+        assert "m_bound" not in {row["name"] for row in found}
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "SELECT 1",
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+        "GRANT CREATE ON SCHEMA public TO PUBLIC",
+        "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+        "DROP SCHEMA public; CREATE SCHEMA public",
+    ],
+)
+def test_the_schema_public_is_as_open_as_it_was(
+    postgresql: Cluster, tmp_path: Path, change: str
+) -> None:
+    state = (
+        "SELECT nspowner::regrole, has_schema_privilege('public', oid, 'CREATE'),"
+        " has_schema_privilege('public', oid, 'USAGE'), obj_description(oid, 'pg_namespace')"
+        " FROM pg_namespace WHERE nspname = 'public'"
+    )
+    name, again = postgresql.new_database(), postgresql.new_database()
+    postgresql.psql(name, f"{change}; CREATE TABLE public.t (a int)")
+    archive(postgresql.url(name), tmp_path / "a.siard")
+    assert restore(tmp_path / "a.siard", postgresql.url(again)).left_out == ()
+    assert postgresql.psql(again, state) == postgresql.psql(name, state)
+
+
+@pytest.mark.parametrize(("product", "since"), [("PostgreSQL 14.2", 15), ("PostgreSQL 15.1", 99)])
+def test_what_everybody_could_create_before_version_15_is_asked_for_anew(
+    postgresql: Cluster, product: str, since: int
+) -> None:
+    right = Privilege("CREATE", "postgres", "PUBLIC", "SCHEMA public")
+    database = Database("d", database_product=product, privileges=(right,))
+    connection = connect(connection_options(postgresql.url("postgres")))
+    try:
+        execute(connection, "BEGIN")
+        builder = Builder(connection)
+        Rights(builder, database, ()).run()
+        asked = "SELECT has_schema_privilege('public', 'public', 'CREATE') AS may"
+        closed = postgresql.version() >= since
+        assert rows(connection, asked) == [{"may": not closed}]
+        assert [str(item) for item in builder.left_out] == [
+            "privilege of PUBLIC: who runs the new database decides on it"
+        ] * closed
     finally:
         connection.close()
 

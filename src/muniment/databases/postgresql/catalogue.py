@@ -253,7 +253,8 @@ FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
 JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {OWN}
 """
 
-# What everybody may do with new routines and types, and may not do with these.
+# What everybody may do with new routines and types, and in the schema of a new database (up to
+# version 14 create as well), and may not do here.
 _CLOSED = f"""
 SELECT n.nspname AS schema, 'EXECUTE ON ' || CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE
     'FUNCTION ' END || quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '('
@@ -267,9 +268,12 @@ FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 WHERE t.typacl IS NOT NULL AND {OWN} AND {NO_MEMBER.format("pg_type", "t")}
     AND NOT EXISTS (SELECT 1 FROM aclexplode(t.typacl) x WHERE x.grantee = 0)
 UNION ALL
-SELECT n.nspname, 'USAGE ON SCHEMA public' FROM pg_namespace n
-WHERE n.nspname = 'public' AND n.nspacl IS NOT NULL AND NOT EXISTS
-    (SELECT 1 FROM aclexplode(n.nspacl) x WHERE x.grantee = 0 AND x.privilege_type = 'USAGE')
+SELECT n.nspname, r.name || ' ON SCHEMA public'
+FROM pg_namespace n, unnest(ARRAY['CREATE', 'USAGE']) r (name)
+WHERE n.nspname = 'public'
+    AND (r.name = 'USAGE' OR current_setting('server_version_num')::int < 150000)
+    AND NOT EXISTS (SELECT 1 FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) x
+        WHERE x.grantee = 0 AND x.privilege_type = r.name)
 ORDER BY 1, 2
 """
 

@@ -425,6 +425,9 @@ class _Reader:
     def _schema_statements(self, database: Database, schema: Schema) -> Iterator[str]:
         """What belongs to no table; the first statement tells the schema's own name."""
         yield f"CREATE SCHEMA {quote(schema.name)}"
+        here = next(s for s in self.catalogue.schemas if s["name"] == schema.name)
+        if schema.name == "public" and here["comment"] is None:
+            yield "COMMENT ON SCHEMA public IS NULL"  # since it is born with one
         for collation in self.catalogue.collations:
             if collation["schema"] == schema.name and (sql := collation_sql(collation)):
                 yield sql

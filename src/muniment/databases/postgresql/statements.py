@@ -46,7 +46,8 @@ _DEFINITION = re.compile(
       | ALTER\ [^;]+\ OWNER\ TO\ [^;]+\Z
       | COMMENT\s+ON\b
       | SECURITY\s+LABEL\s+FOR\b
-      | REVOKE\ (EXECUTE|USAGE)\ ON\ (FUNCTION|PROCEDURE|TYPE|SCHEMA|LANGUAGE)\ .*\ FROM\ PUBLIC\Z
+      | REVOKE\ (EXECUTE|USAGE|CREATE)\ ON
+        \ (FUNCTION|PROCEDURE|TYPE|SCHEMA|LANGUAGE)\ .*\ FROM\ PUBLIC\Z
       | REVOKE\ [A-Z]+\ ON\ (TABLE|SEQUENCE)\ .*\ FROM\ CURRENT_USER\Z
       | SELECT\ pg_catalog\.setval\(
         (E'(?:[^'\\]|''|\\\\)+'|'(?:[^'\\]|'')+'),\ -?\d+,\ (true|false)\)\Z""",
@@ -196,7 +197,7 @@ def moved(sql: str, names: Mapping[str, str]) -> str:
         elif kind == "dollar" or (
             kind == "word"
             and text.upper() == "SCHEMA"
-            and (number < 4 or tokens[number - 2][1].upper() == "IN")
+            and (number < 4 or tokens[number - 2][1].upper() in ("IN", "ON", "WITH"))
         ):
             follows = [n for n in range(number + 1, len(tokens)) if tokens[n][0] != "space"]
             if kind == "word" and follows and _unquoted(tokens[follows[0]][1]) in names:
