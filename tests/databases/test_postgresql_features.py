@@ -20,6 +20,7 @@ FEATURES = Path(__file__).with_name("postgresql_features.sql").read_text()
 RICHES = Path(__file__).with_name("postgresql_riches.sql").read_text()
 DEPTHS = Path(__file__).with_name("postgresql_depths.sql").read_text()
 VERSIONS = Path(__file__).with_name("postgresql_versions.sql").read_text()
+HEIRS = Path(__file__).with_name("postgresql_heirs.sql").read_text()
 SAMPLES = ("northwind", "pagila", "musicbrainz")
 
 
@@ -195,12 +196,34 @@ def test_what_few_people_use_comes_back(postgresql: Cluster, tmp_path: Path) -> 
     assert compare(postgresql.url(again), str(tmp_path / "a.siard")).differences == ()
 
 
-def test_what_each_version_brought_comes_back(postgresql: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sql", [VERSIONS, HEIRS], ids=["versions", "heirs"])
+def test_what_each_version_brought_comes_back(
+    postgresql: Cluster, tmp_path: Path, sql: str
+) -> None:
     name = postgresql.new_database()
-    postgresql.psql(name, postgresql.known(VERSIONS))
+    postgresql.psql(name, postgresql.known(sql))
     again, archive = round_trip(postgresql, name, tmp_path)
     assert schema_of(postgresql, again) == schema_of(postgresql, name)
     assert compare(postgresql.url(name), str(archive)).equal
+
+
+def test_heirs_keep_the_order_of_their_columns(postgresql: Cluster, tmp_path: Path) -> None:
+    name = postgresql.new_database()
+    postgresql.psql(
+        name,
+        "CREATE TABLE parent (a int NOT NULL, b int DEFAULT 1);"
+        "CREATE TABLE heir (c text, b int, a int NOT NULL); ALTER TABLE heir INHERIT parent;"
+        "ALTER TABLE parent ADD later int NOT NULL DEFAULT 5;"
+        "INSERT INTO heir VALUES ('c', 2, 3); INSERT INTO parent VALUES (4)",
+    )
+    again, _ = round_trip(postgresql, name, tmp_path)
+    for sql in (
+        "SELECT * FROM heir",
+        "SELECT a, b, later FROM ONLY parent",
+        "SELECT a FROM parent",
+    ):
+        assert postgresql.psql(again, sql) == postgresql.psql(name, sql)
+    assert "INHERITS (public.parent)" in postgresql.dump(again, "-s", "-t", "heir")
 
 
 @pytest.fixture

@@ -138,10 +138,18 @@ class _Reader:
         unique = [describe_key(c) for c in constraints if c["kind"] == "u"]
         unique += [k for i in self.catalogue.indexes[row["oid"]] if (k := index_key(i))]
         readable = [c for c in self.catalogue.columns[row["oid"]] if c["readable"]]
+        # Rows of heirs are rows of the table, and may be NULL where its own are not.
+        below = self.catalogue.descendants(row["oid"])
+        loose = {
+            c["name"] for oid in below for c in self.catalogue.columns[oid] if not c["attnotnull"]
+        }
         return Table(
             row["name"],
             "",
-            tuple(describe_column(c) for c in readable),
+            tuple(
+                describe_column({**c, "attnotnull": c["attnotnull"] and c["name"] not in loose})
+                for c in readable
+            ),
             rows=max(int(row["reltuples"]), 0),
             description=row["comment"],
             primary_key=primary[0] if primary else None,

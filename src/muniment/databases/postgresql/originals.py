@@ -36,7 +36,11 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
     ``kept`` are the tables in the archive: only from those can it inherit.
     """
     oid, place = row["oid"], quote(row["schema"], row["name"])
-    yield _create_table(catalogue, row, kept)
+    parents = [p for p in catalogue.parents[oid] if p["parent"] in kept]
+    ordered = _is_in_order(catalogue, row, parents)
+    yield _create_table(catalogue, row, parents if ordered else [])
+    for parent in () if ordered else parents:
+        yield f"ALTER TABLE {place} INHERIT {quote(parent['schema'], parent['name'])}"
     if row["of_type"]:
         yield f"ALTER TABLE {place} OF {row['of_type']}"
     yield from _partitions(catalogue, oid)
@@ -45,15 +49,12 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
     for constraint in catalogue.constraints[oid]:
         if constraint["kind"] not in "pufcxn":  # constraint triggers are triggers
             continue
-        if constraint["kind"] == "n" and not _is_unproved_null(constraint):
-            if constraint["comment"]:
-                yield _constraint_comment(constraint, place)
-            continue
-        if _is_own(constraint) and not is_plain_constraint(constraint):
+        proved = constraint["kind"] == "n" and constraint["convalidated"]  # with the columns
+        if _is_own(constraint) and not proved and not is_plain_constraint(constraint):
             name = quote(constraint["name"])
             yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {constraint['definition']}"
-            if constraint["kind"] in "xn" and constraint["comment"]:
-                yield _constraint_comment(constraint, place)
+        if constraint["kind"] in "xn" and constraint["comment"]:
+            yield _constraint_comment(constraint, place)
     yield from _indexes(catalogue, row, place)
     yield from _trigger_states(catalogue, oid, place)
     yield from _surroundings(catalogue, row, place)
@@ -73,11 +74,6 @@ def _constraint_comment(constraint: Row, place: str) -> str:
     return f"COMMENT ON CONSTRAINT {name} ON {place} IS {text}"
 
 
-def _is_unproved_null(constraint: Row) -> bool:
-    """Whether a NOT NULL is added on its own, once the rows are there that may break it."""
-    return bool(constraint["kind"] == "n" and not constraint["convalidated"])
-
-
 def own_rows(count: int) -> str:
     """The line that says how many of a table's rows are not those of tables that inherit."""
     return f"-- rows of its own: {count}"
@@ -94,21 +90,35 @@ def is_plain_constraint(constraint: Row) -> bool:
     definition = constraint["definition"]
     if re.search(r"\bWITHOUT OVERLAPS\)|\bPERIOD ", definition) and constraint["kind"] in "puf":
         return False
-    if constraint["kind"] == "c":
-        return not constraint["connoinherit"]
+    if constraint["kind"] == "c":  # of the table's own, and of its parents, are two things to say
+        return not constraint["connoinherit"] and not constraint["coninhcount"]
     if constraint["kind"] in "pu":
         return "INCLUDE" not in definition and "NULLS NOT DISTINCT" not in definition
+    if constraint["to_partition"]:  # which is no table of its own in an archive
+        return False
     return constraint["kind"] == "f" and not re.search(r"SET (NULL|DEFAULT) \(", definition)
 
 
-def _create_table(catalogue: Catalogue, row: Row, kept: set[int]) -> str:
-    parents = [p for p in catalogue.parents[row["oid"]] if p["parent"] in kept]
+def _is_in_order(catalogue: Catalogue, row: Row, parents: list[Row]) -> bool:
+    """Whether a table's columns follow those of its parents, as if it had been made from them."""
+    names = [c["name"] for c in catalogue.columns[row["oid"]]]
+    above = [c["name"] for c in _columns_of(catalogue, parents)]
+    return names == list(dict.fromkeys([*above, *names]))
+
+
+def _create_table(catalogue: Catalogue, row: Row, parents: list[Row]) -> str:
     unlogged = "UNLOGGED " if row["relpersistence"] == "u" else ""
-    inherited = passed_on(_columns_of(catalogue, parents))
+    above = list(_columns_of(catalogue, parents))
+    inherited = passed_on(above)
+    defaults = {c["name"] for c in above if c["expression"] and not c["attgenerated"]}
     lines = []
     for column in catalogue.columns[row["oid"]]:
         if column["attislocal"] or not parents:
-            lines.append(f"    {_column(column)}{column_not_null(row, column, inherited)}")
+            bare = column["name"] in defaults and not (
+                column["expression"] or column["attidentity"]
+            )
+            sql = _column(column) + (" DEFAULT NULL" if bare else "")
+            lines.append(f"    {sql}{column_not_null(row, column, inherited)}")
         elif clause := table_not_null(row, column, inherited):
             lines.append(f"    {clause}")
     sql = f"CREATE {unlogged}TABLE {quote(row['schema'], row['name'])} ("
@@ -178,7 +188,8 @@ def _partitions(catalogue: Catalogue, oid: int) -> Iterator[str]:
                 yield f"{spelt} IS {quote_text(column['comment'])}"
         for constraint in catalogue.constraints[child["oid"]]:
             own = _is_own(constraint) and not constraint["coninhcount"]
-            if own and (constraint["kind"] in "pufcx" or _is_unproved_null(constraint)):
+            unproved = constraint["kind"] == "n" and not constraint["convalidated"]
+            if own and (constraint["kind"] in "pufcx" or unproved):
                 name, definition = quote(constraint["name"]), constraint["definition"]
                 yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {definition}"
             if constraint["comment"]:
@@ -254,9 +265,11 @@ def _inherited_defaults(catalogue: Catalogue, row: Row, place: str) -> Iterator[
     inherited = passed_on(_columns_of(catalogue, catalogue.parents[row["oid"]]))
     for column in catalogue.columns[row["oid"]]:
         parent = above.get(column["name"])
+        alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
+        if column["name"] in inherited and not column["attnotnull"]:  # up to version 17
+            yield f"{alter} DROP NOT NULL"
         if parent is None or column["attislocal"]:
             continue
-        alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
         yield from _other_expression(parent, column, alter)
         if column["attnotnull"] and column["name"] not in inherited:
             yield f"{alter} SET NOT NULL"
@@ -274,7 +287,9 @@ def _other_expression(above: Row, column: Row, alter: str) -> Iterator[str]:
 
 
 def _columns_above(catalogue: Catalogue, row: Row) -> dict[str, Row]:
-    return {c["name"]: c for c in _columns_of(catalogue, catalogue.parents[row["oid"]])}
+    found = list(_columns_of(catalogue, catalogue.parents[row["oid"]]))
+    found.sort(key=lambda column: column["expression"] is not None)  # those have the last word
+    return {column["name"]: column for column in found}
 
 
 def _columns_of(catalogue: Catalogue, parents: list[Row]) -> Iterator[Row]:
