@@ -78,6 +78,7 @@ ALTER DEFAULT PRIVILEGES GRANT MAINTAIN ON TABLES TO PUBLIC;
 CREATE MATERIALIZED VIEW kept AS SELECT 1 AS a; REVOKE MAINTAIN ON kept FROM CURRENT_USER;
 CREATE DOMAIN there AS int CONSTRAINT must_be_there NOT NULL CONSTRAINT positive CHECK (VALUE > 0);
 COMMENT ON CONSTRAINT must_be_there ON DOMAIN there IS 'never NULL';
+CREATE TABLE endless (i interval, a interval[]); INSERT INTO endless VALUES ('infinity', '{1 day,-infinity}'), ('1 mon', NULL);
 CREATE TABLE there_rows (a there); INSERT INTO there_rows VALUES (1);
 /*-*/
 

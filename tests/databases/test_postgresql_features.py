@@ -275,6 +275,26 @@ def test_owners_who_are_not_here_are_named_once(
     postgresql.drop_database(again)
 
 
+def test_foreign_tables_are_listed_with_all_that_they_have(
+    postgresql: Cluster, tmp_path: Path
+) -> None:
+    name, again = postgresql.new_database(), postgresql.new_database()
+    file = postgresql.folder / "foreign.csv"
+    file.write_text("1,x\n")
+    postgresql.psql(
+        name,
+        "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;"
+        "CREATE FOREIGN TABLE f (a int CONSTRAINT must NOT NULL, b int GENERATED ALWAYS AS (a * 2)"
+        " STORED, c text COLLATE \"C\" DEFAULT 'c') SERVER files"
+        f" OPTIONS (filename '{file}', format 'csv')",
+    )
+    transfer.archive(postgresql.url(name), tmp_path / "a.siard")
+    (item,) = transfer.restore(tmp_path / "a.siard", postgresql.url(again)).left_out
+    postgresql.psql(again, f"DROP TABLE f; {item.sql}")
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
+    assert postgresql.psql(again, "SELECT a, c FROM f").strip() == "1|x"
+
+
 def test_large_objects_that_no_column_knows_are_counted(
     postgresql: Cluster, tmp_path: Path
 ) -> None:

@@ -19,9 +19,9 @@ from muniment.databases.postgresql.nulls import (
 )
 
 __all__ = [
-    "aggregate_sql", "collation_sql", "extension_sql", "is_plain_constraint", "own_rows",
-    "search_statements", "sequence_sql", "sequence_state", "table_statements", "type_statements",
-    "view_statements",
+    "aggregate_sql", "collation_sql", "column_sql", "extension_sql", "is_plain_constraint",
+    "own_rows", "search_statements", "sequence_sql", "sequence_state", "table_statements",
+    "type_statements", "view_statements",
 ]  # fmt: skip
 
 _ENABLED = {"D": "DISABLE", "R": "ENABLE REPLICA", "A": "ENABLE ALWAYS"}
@@ -117,7 +117,7 @@ def _create_table(catalogue: Catalogue, row: Row, parents: list[Row]) -> str:
             bare = column["name"] in defaults and not (
                 column["expression"] or column["attidentity"]
             )
-            sql = _column(column) + (" DEFAULT NULL" if bare else "")
+            sql = column_sql(column) + (" DEFAULT NULL" if bare else "")
             lines.append(f"    {sql}{column_not_null(row, column, inherited)}")
         elif clause := table_not_null(row, column, inherited):
             lines.append(f"    {clause}")
@@ -150,8 +150,9 @@ def _with(options: list[str] | None) -> str:
     return f"\nWITH ({', '.join(listed)})"
 
 
-def _column(column: Row) -> str:
-    sql = f"{quote(column['name'])} {column['type']}"
+def column_sql(column: Row, options: str = "") -> str:
+    """A column as CREATE TABLE has it; ``options`` are those of a foreign table."""
+    sql = f"{quote(column['name'])} {column['type']}{options}"
     if column["collation"]:
         sql += f" COLLATE {column['collation']}"
     if column["attgenerated"] == "s":
@@ -215,7 +216,7 @@ def _create_partition(catalogue: Catalogue, parent: Row, child: Row, place: str)
         yield from _differing_defaults(catalogue, parent, child)
         return
     lines = [
-        f"    {_column({**c, 'attidentity': ''})}{column_not_null(child, c, set())}"
+        f"    {column_sql({**c, 'attidentity': ''})}{column_not_null(child, c, set())}"
         for c in catalogue.columns[child["oid"]]
     ]
     yield f"CREATE TABLE {place} (\n" + ",\n".join(lines) + f"\n){key}{_method(child)}{end}"
