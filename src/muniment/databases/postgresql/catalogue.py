@@ -359,6 +359,16 @@ class Catalogue:
             for link in links:
                 self.children[link["parent"]].append(child)
         self.by_oid = {row["oid"]: row for row in self.relations}
+        self._mark_not_nulls()
+
+    def _mark_not_nulls(self) -> None:
+        """Up to version 17 a NOT NULL is the table's alone if one of its heirs goes without it."""
+        for parent, children in self.children.items():
+            heirs = [c for child in children for c in self.columns[child]]
+            loose = {c["name"] for c in heirs if not c["attnotnull"]}
+            for column in self.columns[parent]:
+                if column["null_name"] is None:
+                    column["null_alone"] = column["attnotnull"] and column["name"] in loose
 
     def _ask(self, sql: str) -> list[Row]:
         return rows(self._connection, sql)

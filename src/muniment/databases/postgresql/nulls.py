@@ -2,7 +2,8 @@
 
 A column's row in the catalogue has the constraint's name in ``null_name``, None in earlier
 versions; ``null_local`` says whether it is the table's own, ``null_alone`` whether heirs go without
-it. ``attnotnull`` is false for a constraint that was never validated: rows may break it.
+it, which earlier versions are told when the heirs are there. ``attnotnull`` is false for a
+constraint that was never validated: rows may break it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from collections.abc import Iterable
 from muniment.databases.postgresql.catalogue import Row
 from muniment.databases.postgresql.connection import quote
 
-__all__ = ["column_not_null", "is_usual_not_null", "passed_on", "table_not_null"]
+__all__ = [
+    "column_not_null",
+    "is_late_not_null",
+    "is_usual_not_null",
+    "passed_on",
+    "table_not_null",
+]
 
 
 def passed_on(columns: Iterable[Row]) -> set[str]:
@@ -29,7 +36,7 @@ def column_not_null(row: Row, column: Row, inherited: set[str]) -> str:
     >>> column_not_null({"name": "t"}, {**column, "null_local": False}, {"a"})
     ''
     """
-    if not column["attnotnull"]:
+    if not column["attnotnull"] or is_late_not_null(column):
         return ""
     if column["null_local"] is False and column["name"] in inherited:
         return ""
@@ -53,6 +60,11 @@ def table_not_null(row: Row, column: Row, inherited: set[str]) -> str | None:
     )
     name, place = quote(column["null_name"]), quote(column["name"])
     return None if said else f"CONSTRAINT {name} NOT NULL {place}{_alone(column)}"
+
+
+def is_late_not_null(column: Row) -> bool:
+    """Whether a column can be kept from being NULL only once there are heirs who may have NULL."""
+    return column["null_name"] is None and bool(column["null_alone"])
 
 
 def is_usual_not_null(row: Row, column: Row) -> bool:

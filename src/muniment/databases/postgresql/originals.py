@@ -13,6 +13,7 @@ from muniment.databases.postgresql.catalogue import Catalogue, Row
 from muniment.databases.postgresql.connection import quote, quote_text
 from muniment.databases.postgresql.nulls import (
     column_not_null,
+    is_late_not_null,
     is_usual_not_null,
     passed_on,
     table_not_null,
@@ -266,13 +267,14 @@ def _inherited_defaults(catalogue: Catalogue, row: Row, place: str) -> Iterator[
     inherited = passed_on(_columns_of(catalogue, catalogue.parents[row["oid"]]))
     for column in catalogue.columns[row["oid"]]:
         parent = above.get(column["name"])
-        alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
-        if column["name"] in inherited and not column["attnotnull"]:  # up to version 17
-            yield f"{alter} DROP NOT NULL"
+        if is_late_not_null(column):
+            yield f"ALTER TABLE ONLY {place} ALTER {quote(column['name'])} SET NOT NULL"
         if parent is None or column["attislocal"]:
             continue
+        alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
         yield from _other_expression(parent, column, alter)
-        if column["attnotnull"] and column["name"] not in inherited:
+        own = column["attnotnull"] and column["name"] not in inherited
+        if own and not is_late_not_null(column):
             yield f"{alter} SET NOT NULL"
 
 

@@ -74,9 +74,11 @@ _STAGES = (  # of what follows everything else; the first that matches holds
 _DATABASE_SETTING = re.compile(r"ALTER (ROLE .* IN )?DATABASE ", re.DOTALL)
 _OWNER = re.compile(rf".* OWNER TO (?P<role>{_NAME})\Z", re.DOTALL)
 _EARLY = re.compile(
-    r"CREATE (UNLOGGED )?TABLE\b|ALTER TABLE ONLY .* ALTER COLUMN .* ((SET|DROP) (DEFAULT|NOT NULL)"
-    r"|SET EXPRESSION|SET STORAGE|SET COMPRESSION)\b|ALTER TABLE .* (ATTACH PARTITION|INHERIT) ",
-    re.DOTALL,
+    rf"""CREATE\ (UNLOGGED\ )?TABLE\b
+      | ALTER\ TABLE\ ONLY\ .*\ ALTER\ COLUMN\ .*
+        \ (SET\ (DEFAULT|NOT\ NULL|EXPRESSION|STORAGE|COMPRESSION)|DROP\ DEFAULT)\b
+      | ALTER\ TABLE\ {_PLACE}\ (ATTACH\ PARTITION|INHERIT)\ """,
+    re.VERBOSE | re.DOTALL,
 )
 _CONSTRAINT = re.compile(rf"ALTER TABLE (?P<place>{_PLACE}) ADD CONSTRAINT (?P<name>{_NAME}) ")
 _INDEX = re.compile(rf"CREATE UNIQUE INDEX (?P<name>{_NAME}) ON ")
@@ -149,7 +151,19 @@ def kind_and_name(sql: str) -> tuple[str, str] | None:
 
 
 def is_early(sql: str) -> bool:
-    """Whether a statement of a table's block has to run before its rows come."""
+    """Whether a statement of a table's block has to run before its rows come.
+
+    What is set without the word COLUMN waits until all tables are there.
+
+    >>> is_early('ALTER TABLE ONLY t ALTER COLUMN "a" SET NOT NULL')
+    True
+    >>> is_early('ALTER TABLE ONLY t ALTER "a" SET NOT NULL')
+    False
+    >>> is_early('ALTER TABLE "s"."t" INHERIT "s"."u"')
+    True
+    >>> is_early("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 1) NO INHERIT NOT VALID")
+    False
+    """
     return _EARLY.match(sql) is not None
 
 
