@@ -14,6 +14,7 @@ from muniment.compare import compare
 from muniment.siard import open_siard
 from muniment.sql.model import Database
 from muniment.sql.original import split_original
+from muniment.sql.selection import Selection
 from servers.postgresql import Cluster
 
 FEATURES = Path(__file__).with_name("postgresql_features.sql").read_text()
@@ -205,6 +206,24 @@ def test_what_each_version_brought_comes_back(
     again, archive = round_trip(postgresql, name, tmp_path)
     assert schema_of(postgresql, again) == schema_of(postgresql, name)
     assert compare(postgresql.url(name), str(archive)).equal
+
+
+def test_a_parent_without_its_heirs_takes_their_rows(postgresql: Cluster, tmp_path: Path) -> None:
+    name, again = postgresql.new_database(), postgresql.new_database()
+    sql = """
+        CREATE TABLE p (a int); CREATE TABLE h () INHERITS (p);
+        INSERT INTO p VALUES (1); INSERT INTO h VALUES (NULL);
+        /*<18*/ ALTER TABLE ONLY p ALTER a SET NOT NULL /*-*/
+        /*18*/ ALTER TABLE p ADD CONSTRAINT never NOT NULL a NO INHERIT /*-*/
+    """
+    postgresql.psql(name, postgresql.known(sql))
+    chosen = Selection(tables=("public.p",))
+    transfer.archive(postgresql.url(name), tmp_path / "a.siard", chosen)
+    report = transfer.restore(tmp_path / "a.siard", postgresql.url(again))
+    assert [str(item) for item in report.left_out] == [
+        'definition of public.p: column "a" of relation "p" contains null values'
+    ]
+    assert postgresql.psql(again, "SELECT count(*) FROM p").strip() == "2"
 
 
 def test_heirs_keep_the_order_of_their_columns(postgresql: Cluster, tmp_path: Path) -> None:

@@ -362,13 +362,13 @@ class Catalogue:
         self._mark_not_nulls()
 
     def _mark_not_nulls(self) -> None:
-        """Up to version 17 a NOT NULL is the table's alone if one of its heirs goes without it."""
+        """Find each NOT NULL that is the table's alone, as heirs go without it."""
         for parent, children in self.children.items():
             heirs = [c for child in children for c in self.columns[child]]
             loose = {c["name"] for c in heirs if not c["attnotnull"]}
             for column in self.columns[parent]:
-                if column["null_name"] is None:
-                    column["null_alone"] = column["attnotnull"] and column["name"] in loose
+                if column["attnotnull"] and column["name"] in loose:
+                    column["null_alone"] = column["null_late"] = True
 
     def _ask(self, sql: str) -> list[Row]:
         return rows(self._connection, sql)

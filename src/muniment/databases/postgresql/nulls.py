@@ -1,9 +1,9 @@
 """What keeps columns from being NULL: since version 18, constraints with names.
 
 A column's row in the catalogue has the constraint's name in ``null_name``, None in earlier
-versions; ``null_local`` says whether it is the table's own, ``null_alone`` whether heirs go without
-it, which earlier versions are told when the heirs are there. ``attnotnull`` is false for a
-constraint that was never validated: rows may break it.
+versions; ``null_local`` says whether it is the table's own, ``null_alone`` whether heirs may go
+without it, ``null_late`` whether they do: the table can have it once its heirs and all rows are
+there. ``attnotnull`` is false for a constraint that was never validated: rows may break it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ from collections.abc import Iterable
 from muniment.databases.postgresql.catalogue import Row
 from muniment.databases.postgresql.connection import quote
 
-__all__ = [
-    "column_not_null",
-    "is_late_not_null",
-    "is_usual_not_null",
-    "passed_on",
-    "table_not_null",
-]
+__all__ = ["column_not_null", "is_usual_not_null", "late_not_null", "passed_on", "table_not_null"]
 
 
 def passed_on(columns: Iterable[Row]) -> set[str]:
@@ -36,7 +30,7 @@ def column_not_null(row: Row, column: Row, inherited: set[str]) -> str:
     >>> column_not_null({"name": "t"}, {**column, "null_local": False}, {"a"})
     ''
     """
-    if not column["attnotnull"] or is_late_not_null(column):
+    if not column["attnotnull"] or column.get("null_late"):
         return ""
     if column["null_local"] is False and column["name"] in inherited:
         return ""
@@ -53,24 +47,36 @@ def table_not_null(row: Row, column: Row, inherited: set[str]) -> str | None:
     'CONSTRAINT "must" NOT NULL "a"'
     >>> table_not_null({"name": "t"}, {**column, "null_name": "t_a_not_null"}, set())
     """
-    if not column["attnotnull"] or column["null_name"] is None:
+    if not column["attnotnull"] or column["null_name"] is None or column.get("null_late"):
         return None
     said = (
         not column["null_local"] if column["name"] in inherited else is_usual_not_null(row, column)
     )
-    name, place = quote(column["null_name"]), quote(column["name"])
-    return None if said else f"CONSTRAINT {name} NOT NULL {place}{_alone(column)}"
+    return None if said else _named(column)
 
 
-def is_late_not_null(column: Row) -> bool:
-    """Whether a column can be kept from being NULL only once there are heirs who may have NULL."""
-    return column["null_name"] is None and bool(column["null_alone"])
+def late_not_null(place: str, column: Row) -> str | None:
+    """The statement that keeps a column of a table, but not of its heirs, from being NULL.
+
+    >>> late_not_null("t", {"name": "a", "null_name": None, "null_alone": True, "null_late": True})
+    'ALTER TABLE ONLY t ALTER "a" SET NOT NULL'
+    """
+    if not column.get("null_late"):
+        return None
+    if column["null_name"] is None:
+        return f"ALTER TABLE ONLY {place} ALTER {quote(column['name'])} SET NOT NULL"
+    return f"ALTER TABLE {place} ADD {_named(column)}"
 
 
 def is_usual_not_null(row: Row, column: Row) -> bool:
     """Whether SET NOT NULL makes the constraint of a column as it is."""
     usual = (None, _usual_name(row, column))
     return column["null_name"] in usual and not column["null_alone"]
+
+
+def _named(column: Row) -> str:
+    name, place = quote(column["null_name"]), quote(column["name"])
+    return f"CONSTRAINT {name} NOT NULL {place}{_alone(column)}"
 
 
 def _usual_name(row: Row, column: Row) -> str:

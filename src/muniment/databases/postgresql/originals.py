@@ -13,8 +13,8 @@ from muniment.databases.postgresql.catalogue import Catalogue, Row
 from muniment.databases.postgresql.connection import quote, quote_text
 from muniment.databases.postgresql.nulls import (
     column_not_null,
-    is_late_not_null,
     is_usual_not_null,
+    late_not_null,
     passed_on,
     table_not_null,
 )
@@ -47,6 +47,7 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
     yield from _partitions(catalogue, oid)
     yield from _inherited_defaults(catalogue, row, place)
     yield from _column_settings(catalogue, row, place)
+    yield from filter(None, (late_not_null(place, column) for column in catalogue.columns[oid]))
     for constraint in catalogue.constraints[oid]:
         if constraint["kind"] not in "pufcxn":  # constraint triggers are triggers
             continue
@@ -228,16 +229,14 @@ def _is_like(catalogue: Catalogue, parent: Row, child: Row) -> bool:
     """Whether a partition made from its parent needs no more than other defaults."""
     if parent["method"] and not child["method"]:
         return False
-    pairs = list(
-        itertools.zip_longest(catalogue.columns[parent["oid"]], catalogue.columns[child["oid"]])
-    )
+    both = (catalogue.columns[row["oid"]] for row in (parent, child))
     return all(
         above
         and below
         and above["name"] == below["name"]
         and (not below["attgenerated"] or below["expression"] == above["expression"])
         and _has_null_of(child, above, below)
-        for above, below in pairs
+        for above, below in itertools.zip_longest(*both)
     )
 
 
@@ -267,14 +266,11 @@ def _inherited_defaults(catalogue: Catalogue, row: Row, place: str) -> Iterator[
     inherited = passed_on(_columns_of(catalogue, catalogue.parents[row["oid"]]))
     for column in catalogue.columns[row["oid"]]:
         parent = above.get(column["name"])
-        if is_late_not_null(column):
-            yield f"ALTER TABLE ONLY {place} ALTER {quote(column['name'])} SET NOT NULL"
         if parent is None or column["attislocal"]:
             continue
         alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
         yield from _other_expression(parent, column, alter)
-        own = column["attnotnull"] and column["name"] not in inherited
-        if own and not is_late_not_null(column):
+        if column["attnotnull"] and not (column["name"] in inherited or column.get("null_late")):
             yield f"{alter} SET NOT NULL"
 
 
