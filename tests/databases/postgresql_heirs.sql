@@ -47,7 +47,7 @@ CREATE TABLE p3 PARTITION OF p FOR VALUES FROM (20) TO (30); ALTER TABLE p DETAC
 ALTER TABLE p2 ALTER c SET NOT NULL;
 CREATE INDEX p_hash ON p USING hash (b); ALTER INDEX p1_b_idx RENAME TO "renamed index"; COMMENT ON INDEX "renamed index" IS 'renamed';
 INSERT INTO p VALUES (1, 'x', 1), (11, 'y', 2);
-CREATE TABLE refers_to (x int REFERENCES p, y int CONSTRAINT to_a_partition REFERENCES p2 (a)); INSERT INTO refers_to VALUES (1, 11);
+CREATE TABLE refers_to (x int REFERENCES p, y int CONSTRAINT to_a_partition REFERENCES p2 (a)); INSERT INTO refers_to VALUES (1, 11); COMMENT ON CONSTRAINT to_a_partition ON refers_to IS 'to one of them';
 CREATE TABLE refers_parted (x int REFERENCES p ON DELETE SET NULL) PARTITION BY LIST (x); CREATE TABLE refers_parted_1 PARTITION OF refers_parted FOR VALUES IN (1, 2);
 CREATE TABLE to_itself (id int PRIMARY KEY, up int REFERENCES to_itself) PARTITION BY LIST (id); CREATE TABLE to_itself_1 PARTITION OF to_itself DEFAULT; INSERT INTO to_itself VALUES (1, 1);
 CREATE TYPE pair AS (x int, y text); CREATE TABLE pairs OF pair (x NOT NULL, y DEFAULT 'q', PRIMARY KEY (x));

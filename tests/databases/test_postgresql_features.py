@@ -11,7 +11,7 @@ import pytest
 
 from muniment import transfer
 from muniment.compare import compare
-from muniment.siard import open_siard
+from muniment.siard import open_siard, validate
 from muniment.sql.model import Database
 from muniment.sql.original import split_original
 from muniment.sql.selection import Selection
@@ -206,6 +206,32 @@ def test_what_each_version_brought_comes_back(
     again, archive = round_trip(postgresql, name, tmp_path)
     assert schema_of(postgresql, again) == schema_of(postgresql, name)
     assert compare(postgresql.url(name), str(archive)).equal
+    assert validate(archive, jobs=1).finish().valid
+
+
+def test_foreign_keys_that_rows_break_are_statements_alone(
+    postgresql: Cluster, tmp_path: Path
+) -> None:
+    name = postgresql.new_database()
+    sql = """
+        CREATE TABLE p (a int PRIMARY KEY, b numeric UNIQUE); INSERT INTO p VALUES (1, 1.5);
+        CREATE TABLE broken (a int); INSERT INTO broken VALUES (1), (7), (NULL);
+        ALTER TABLE broken ADD CONSTRAINT hoped FOREIGN KEY (a) REFERENCES p NOT VALID;
+        COMMENT ON CONSTRAINT hoped ON broken IS 'not by all';
+        CREATE TABLE kept (a int); INSERT INTO kept VALUES (1), (NULL);
+        ALTER TABLE kept ADD CONSTRAINT known FOREIGN KEY (a) REFERENCES p NOT VALID;
+        COMMENT ON CONSTRAINT known ON kept IS 'by all';
+    """
+    postgresql.psql(name, sql)
+    again, archive = round_trip(postgresql, name, tmp_path)
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
+    assert validate(archive, jobs=1).finish().valid
+    keys = {t.name: [k.name for k in t.foreign_keys] for _, t in described(archive).tables()}
+    assert keys == {"p": [], "broken": [], "kept": ["known"]}
+    report = transfer.archive(postgresql.url(name), tmp_path / "noted.siard")
+    assert report.notes == (
+        "foreign key hoped of public.broken is archived as a statement alone: not all rows obey it.",
+    )
 
 
 def test_a_parent_without_its_heirs_takes_their_rows(postgresql: Cluster, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from muniment.databases.postgresql.fitting import CLOB, LARGE_OBJECT, Fit, Fitte
 from muniment.databases.postgresql.originals import (
     collation_sql,
     extension_sql,
+    is_temporal,
     own_rows,
     search_statements,
     sequence_options,
@@ -28,6 +29,7 @@ from muniment.databases.postgresql.outline import (
     describe_trigger,
     index_key,
     original,
+    orphan_sql,
     result_columns,
     with_view_tables,
 )
@@ -48,6 +50,7 @@ from muniment.errors import UsageError
 from muniment.sql.model import (
     CheckConstraint,
     Database,
+    ForeignKey,
     Schema,
     Table,
     UserType,
@@ -351,8 +354,28 @@ class _Reader:
         )
         table = replace(table, columns=columns)
         if row is not None and row["kind"] in "rpf":
-            table = self._with_original(database, table, row)
+            keys = tuple(k for k in table.foreign_keys if self._holds(row, k))
+            table = self._with_original(database, replace(table, foreign_keys=keys), row)
         return table
+
+    def _holds(self, row: Row, key: ForeignKey) -> bool:
+        """Whether rows obey a foreign key as SIARD means it; the catalogue knows that of most."""
+        (constraint,) = (
+            c
+            for c in self.catalogue.constraints[row["oid"]]
+            if (c["kind"], c["name"]) == ("f", key.name)
+        )
+        if is_temporal(constraint):
+            reason = "it compares periods"
+        elif constraint["convalidated"] or not rows(self.connection, orphan_sql(row, key)):
+            return True
+        else:
+            reason = "not all rows obey it"
+        self.notes.append(
+            f"foreign key {key.name} of {row['schema']}.{row['name']} is archived as a statement"
+            f" alone: {reason}."
+        )
+        return False
 
     def _fit(self, home: str, table: str, column: Row) -> Fit:
         place = (home, table, column["name"])
@@ -370,7 +393,8 @@ class _Reader:
         family = self._family(row)[1:]
         statements: list[str] = []
         if everything:
-            statements += table_statements(self.catalogue, row, self._parents_kept(oids))
+            told = {key.name for key in table.foreign_keys}
+            statements += table_statements(self.catalogue, row, self._parents_kept(oids), told)
             statements += self._owned_sequences(row)
         if family:
             names = [

@@ -21,8 +21,8 @@ from muniment.databases.postgresql.nulls import (
 
 __all__ = [
     "aggregate_sql", "collation_sql", "column_sql", "extension_sql", "is_plain_constraint",
-    "own_rows", "search_statements", "sequence_sql", "sequence_state", "table_statements",
-    "type_statements", "view_statements",
+    "is_temporal", "own_rows", "search_statements", "sequence_sql", "sequence_state",
+    "table_statements", "type_statements", "view_statements",
 ]  # fmt: skip
 
 _ENABLED = {"D": "DISABLE", "R": "ENABLE REPLICA", "A": "ENABLE ALWAYS"}
@@ -31,10 +31,13 @@ _COMMANDS = {"*": "ALL", "r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELE
 _REPLICA = {"n": "NOTHING", "f": "FULL"}
 
 
-def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator[str]:
+def table_statements(
+    catalogue: Catalogue, row: Row, kept: set[int], told: set[str]
+) -> Iterator[str]:
     """Yield the statements that make a table as it was, but for its keys and checks.
 
-    ``kept`` are the tables in the archive: only from those can it inherit.
+    ``kept`` are the tables in the archive: only from those can it inherit. ``told`` are the foreign
+    keys that the archive describes, with their comments.
     """
     oid, place = row["oid"], quote(row["schema"], row["name"])
     parents = [p for p in catalogue.parents[oid] if p["parent"] in kept]
@@ -55,7 +58,10 @@ def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator
         if _is_own(constraint) and not proved and not is_plain_constraint(constraint):
             name = quote(constraint["name"])
             yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {constraint['definition']}"
-        if constraint["kind"] in "xn" and constraint["comment"]:
+            untold = constraint["kind"] == "f" and constraint["name"] not in told
+        else:
+            untold = False
+        if constraint["comment"] and (untold or constraint["kind"] in "xn"):
             yield _constraint_comment(constraint, place)
     yield from _indexes(catalogue, row, place)
     yield from _trigger_states(catalogue, oid, place)
@@ -90,7 +96,7 @@ def is_plain_constraint(constraint: Row) -> bool:
     if constraint["condeferrable"] or not constraint["convalidated"]:
         return False
     definition = constraint["definition"]
-    if re.search(r"\bWITHOUT OVERLAPS\)|\bPERIOD ", definition) and constraint["kind"] in "puf":
+    if is_temporal(constraint):
         return False
     if constraint["kind"] == "c":  # of the table's own, and of its parents, are two things to say
         return not constraint["connoinherit"] and not constraint["coninhcount"]
@@ -99,6 +105,12 @@ def is_plain_constraint(constraint: Row) -> bool:
     if constraint["to_partition"]:  # which is no table of its own in an archive
         return False
     return constraint["kind"] == "f" and not re.search(r"SET (NULL|DEFAULT) \(", definition)
+
+
+def is_temporal(constraint: Row) -> bool:
+    """Whether a key holds for a time, and values that overlap count as the same."""
+    found = re.search(r"\bWITHOUT OVERLAPS\)|\bPERIOD ", constraint["definition"])
+    return constraint["kind"] in "puf" and found is not None
 
 
 def _is_in_order(catalogue: Catalogue, row: Row, parents: list[Row]) -> bool:
