@@ -34,6 +34,7 @@ CREATE TABLE unusual (a int, c int CONSTRAINT in_both CHECK (c > 0)) INHERITS (u
 ALTER TABLE unusual ALTER a DROP DEFAULT, ALTER b DROP DEFAULT;
 ALTER TABLE ONLY usual ALTER c SET DEFAULT 3;
 /*<18*/
+CREATE TABLE keyed_strict (id int PRIMARY KEY); CREATE TABLE keyed_lax () INHERITS (keyed_strict); ALTER TABLE keyed_lax ALTER id DROP NOT NULL;
 CREATE TABLE strict (a int); CREATE TABLE lax () INHERITS (strict); CREATE TABLE lax_too (a int) INHERITS (strict);
 INSERT INTO strict VALUES (1); INSERT INTO lax VALUES (NULL); INSERT INTO lax_too VALUES (NULL); ALTER TABLE ONLY strict ALTER a SET NOT NULL;
 /*-*/

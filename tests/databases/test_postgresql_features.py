@@ -230,8 +230,32 @@ def test_foreign_keys_that_rows_break_are_statements_alone(
     assert keys == {"p": [], "broken": [], "kept": ["known"]}
     report = transfer.archive(postgresql.url(name), tmp_path / "noted.siard")
     assert report.notes == (
-        "foreign key hoped of public.broken is archived as a statement alone: not all rows obey it.",
+        "key hoped of public.broken is archived as a statement alone: not all rows obey it.",
     )
+
+
+def test_keys_that_only_hold_without_heirs_are_statements_alone(
+    postgresql: Cluster, tmp_path: Path
+) -> None:
+    name = postgresql.new_database()
+    sql = """
+        CREATE TABLE p (id int PRIMARY KEY, u int UNIQUE, v int UNIQUE);
+        CREATE TABLE h () INHERITS (p); COMMENT ON CONSTRAINT p_pkey ON p IS 'of its own rows';
+        INSERT INTO p VALUES (1, 1, 1); INSERT INTO h VALUES (1, 1, 2), (2, 2, 3), (3, NULL, NULL);
+        CREATE TABLE q (id int PRIMARY KEY); CREATE TABLE qh () INHERITS (q);
+        /*<18*/ ALTER TABLE qh ALTER id DROP NOT NULL; INSERT INTO qh VALUES (NULL); /*-*/
+        /*18*/ INSERT INTO qh VALUES (1), (1); /*-*/
+        CREATE TABLE f (id int REFERENCES p); CREATE TABLE fh () INHERITS (f);
+        INSERT INTO f VALUES (1); INSERT INTO fh VALUES (99);
+    """
+    postgresql.psql(name, postgresql.known(sql))
+    again, archive = round_trip(postgresql, name, tmp_path)
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
+    assert validate(archive, jobs=1).finish().valid
+    tables = {t.name: t for _, t in described(archive).tables()}
+    assert tables["p"].primary_key is tables["q"].primary_key is None
+    assert [k.name for k in tables["p"].candidate_keys] == ["p_v_key"]
+    assert tables["f"].foreign_keys == ()
 
 
 def test_a_parent_without_its_heirs_takes_their_rows(postgresql: Cluster, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ SELECT o.oid, o.conrelid, o.contypid, o.conname AS name, o.contype AS kind, o.co
     pg_get_constraintdef(o.oid) AS definition, pg_get_expr(o.conbin, o.conrelid) AS condition,
     obj_description(o.oid, 'pg_constraint') AS comment,
     fn.nspname AS referenced_schema, f.relname AS referenced_table,
-    COALESCE(f.relispartition, false) AS to_partition,
+    COALESCE(f.relispartition, false) AS to_partition,  -- which is no table in an archive
     ARRAY(SELECT a.attname::text FROM unnest(o.conkey) WITH ORDINALITY k(n, i)
         JOIN pg_attribute a ON a.attrelid = o.conrelid AND a.attnum = k.n ORDER BY k.i) AS columns,
     ARRAY(SELECT a.attname::text FROM unnest(o.confkey) WITH ORDINALITY k(n, i)

@@ -31,6 +31,7 @@ from muniment.databases.postgresql.outline import (
     original,
     orphan_sql,
     result_columns,
+    twin_sql,
     with_view_tables,
 )
 from muniment.databases.postgresql.ownership import default_privileges, given_up, owners
@@ -50,7 +51,6 @@ from muniment.errors import UsageError
 from muniment.sql.model import (
     CheckConstraint,
     Database,
-    ForeignKey,
     Schema,
     Table,
     UserType,
@@ -354,28 +354,39 @@ class _Reader:
         )
         table = replace(table, columns=columns)
         if row is not None and row["kind"] in "rpf":
-            keys = tuple(k for k in table.foreign_keys if self._holds(row, k))
-            table = self._with_original(database, replace(table, foreign_keys=keys), row)
+            table, broken = self._with_keys_that_hold(table, row)
+            table = self._with_original(database, table, row, broken)
         return table
 
-    def _holds(self, row: Row, key: ForeignKey) -> bool:
-        """Whether rows obey a foreign key as SIARD means it; the catalogue knows that of most."""
-        (constraint,) = (
-            c
-            for c in self.catalogue.constraints[row["oid"]]
-            if (c["kind"], c["name"]) == ("f", key.name)
+    def _with_keys_that_hold(self, table: Table, row: Row) -> tuple[Table, set[str]]:
+        """Take out the keys that rows break, those of heirs included; return their names, too."""
+        heirs = bool(self._family(row)[1:])
+        broken: dict[str, str] = {}
+        for key in (table.primary_key, *table.candidate_keys) if heirs else ():
+            if key and rows(self.connection, twin_sql(row, key, key is table.primary_key)):
+                broken[key.name] = "not all rows obey it"
+        constraints = {c["name"]: c for c in self.catalogue.constraints[row["oid"]]}
+        for reference in table.foreign_keys:
+            constraint = constraints[reference.name]
+            if is_temporal(constraint):
+                broken[reference.name] = "it compares periods"
+            elif constraint["convalidated"] and not heirs:
+                continue
+            elif rows(self.connection, orphan_sql(row, reference)):
+                broken[reference.name] = "not all rows obey it"
+        place = f"{row['schema']}.{row['name']}"
+        self.notes += [
+            f"key {name} of {place} is archived as a statement alone: {reason}."
+            for name, reason in broken.items()
+        ]
+        primary = table.primary_key
+        kept = replace(
+            table,
+            primary_key=primary if primary and primary.name not in broken else None,
+            candidate_keys=tuple(k for k in table.candidate_keys if k.name not in broken),
+            foreign_keys=tuple(k for k in table.foreign_keys if k.name not in broken),
         )
-        if is_temporal(constraint):
-            reason = "it compares periods"
-        elif constraint["convalidated"] or not rows(self.connection, orphan_sql(row, key)):
-            return True
-        else:
-            reason = "not all rows obey it"
-        self.notes.append(
-            f"foreign key {key.name} of {row['schema']}.{row['name']} is archived as a statement"
-            f" alone: {reason}."
-        )
-        return False
+        return kept, set(broken)
 
     def _fit(self, home: str, table: str, column: Row) -> Fit:
         place = (home, table, column["name"])
@@ -385,7 +396,7 @@ class _Reader:
             return Fit(Plain("escaped" if escaped else "other", CLOB), CLOB)
         return self.fitter.fit(place, column["type_id"], column["modifier"])
 
-    def _with_original(self, database: Database, table: Table, row: Row) -> Table:
+    def _with_original(self, database: Database, table: Table, row: Row, untold: set[str]) -> Table:
         kept = {(s.name, t.name) for s, t in database.tables()}
         oids = {r["oid"] for r in self.catalogue.relations if (r["schema"], r["name"]) in kept}
         everything = len(table.columns) == len(self.catalogue.columns[row["oid"]])
@@ -393,8 +404,8 @@ class _Reader:
         family = self._family(row)[1:]
         statements: list[str] = []
         if everything:
-            told = {key.name for key in table.foreign_keys}
-            statements += table_statements(self.catalogue, row, self._parents_kept(oids), told)
+            parents = self._parents_kept(oids)
+            statements += table_statements(self.catalogue, row, parents, untold)
             statements += self._owned_sequences(row)
         if family:
             names = [

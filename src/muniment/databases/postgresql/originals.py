@@ -32,12 +32,12 @@ _REPLICA = {"n": "NOTHING", "f": "FULL"}
 
 
 def table_statements(
-    catalogue: Catalogue, row: Row, kept: set[int], told: set[str]
+    catalogue: Catalogue, row: Row, kept: set[int], untold: set[str]
 ) -> Iterator[str]:
     """Yield the statements that make a table as it was, but for its keys and checks.
 
-    ``kept`` are the tables in the archive: only from those can it inherit. ``told`` are the foreign
-    keys that the archive describes, with their comments.
+    ``kept`` are the tables in the archive: only from those can it inherit. ``untold`` are the keys
+    that are not described otherwise, as rows break them.
     """
     oid, place = row["oid"], quote(row["schema"], row["name"])
     parents = [p for p in catalogue.parents[oid] if p["parent"] in kept]
@@ -51,17 +51,23 @@ def table_statements(
     yield from _inherited_defaults(catalogue, row, place)
     yield from _column_settings(catalogue, row, place)
     yield from filter(None, (late_not_null(place, column) for column in catalogue.columns[oid]))
+    late = {c["name"] for c in catalogue.columns[oid] if c.get("null_late")}
     for constraint in catalogue.constraints[oid]:
         if constraint["kind"] not in "pufcxn":  # constraint triggers are triggers
             continue
         proved = constraint["kind"] == "n" and constraint["convalidated"]  # with the columns
-        if _is_own(constraint) and not proved and not is_plain_constraint(constraint):
+        alone = constraint["name"] in untold or constraint["to_partition"]
+        # A primary key would otherwise take NULL from heirs as well.
+        only = (
+            "ONLY "
+            if constraint["kind"] == "p" and late.intersection(constraint["columns"])
+            else ""
+        )
+        plain = is_plain_constraint(constraint) and not alone and not only
+        if _is_own(constraint) and not proved and not plain:
             name = quote(constraint["name"])
-            yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {constraint['definition']}"
-            untold = constraint["kind"] == "f" and constraint["name"] not in told
-        else:
-            untold = False
-        if constraint["comment"] and (untold or constraint["kind"] in "xn"):
+            yield f"ALTER TABLE {only}{place} ADD CONSTRAINT {name} {constraint['definition']}"
+        if constraint["comment"] and (alone or constraint["kind"] in "xn"):
             yield _constraint_comment(constraint, place)
     yield from _indexes(catalogue, row, place)
     yield from _trigger_states(catalogue, oid, place)
@@ -102,8 +108,6 @@ def is_plain_constraint(constraint: Row) -> bool:
         return not constraint["connoinherit"] and not constraint["coninhcount"]
     if constraint["kind"] in "pu":
         return "INCLUDE" not in definition and "NULLS NOT DISTINCT" not in definition
-    if constraint["to_partition"]:  # which is no table of its own in an archive
-        return False
     return constraint["kind"] == "f" and not re.search(r"SET (NULL|DEFAULT) \(", definition)
 
 

@@ -80,7 +80,7 @@ _EARLY = re.compile(
       | ALTER\ TABLE\ {_PLACE}\ (ATTACH\ PARTITION|INHERIT)\ """,
     re.VERBOSE | re.DOTALL,
 )
-_CONSTRAINT = re.compile(rf"ALTER TABLE (?P<place>{_PLACE}) ADD CONSTRAINT (?P<name>{_NAME}) ")
+_CONSTRAINT = re.compile(rf"ALTER TABLE (ONLY )?{_PLACE} ADD CONSTRAINT (?P<name>{_NAME}) ")
 _INDEX = re.compile(rf"CREATE UNIQUE INDEX (?P<name>{_NAME}) ON ")
 _OWN_ROWS = re.compile(r"-- rows of its own: (\d{1,18})")
 
