@@ -11,7 +11,9 @@ import pytest
 from muniment import compare as compare_module
 from muniment.compare import Comparison, compare, sides
 from muniment.compare import tables as tables_module
+from muniment.definitions import compare_definitions
 from muniment.errors import UsageError
+from muniment.sql.model import Database, Schema, View
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, archive, restore
 
@@ -259,3 +261,28 @@ def test_a_value_that_outgrew_its_type_after_archiving_is_a_difference(
     assert ("main.item (id='2').sku", "'longer than ten'", "'SKU-2'") in [
         (d.where, d.a, d.b) for d in changed.differences
     ]
+
+
+def view_of(product: str, query: str) -> Database:
+    view = View("v", (), query_original=query)
+    return Database("d", database_product=product, schemas=(Schema("s", "schema0", views=(view,)),))
+
+
+@pytest.mark.parametrize(
+    ("query", "equal"),
+    [
+        ("SELECT a, 'x.a' AS b FROM s.t", True),
+        ("SELECT u.a, 'x.a' AS b FROM s.t", False),
+        ("SELECT a, 'a' AS b FROM s.t", False),
+        ("SELECT a, 'x.a' AS b FROM s.t WHERE a > 1", False),
+        ("SELECT a, 'x.a' AS b FROM r.t", False),
+    ],
+)
+def test_versions_of_a_product_may_name_the_tables_of_columns_or_not(
+    query: str, equal: bool
+) -> None:
+    old = view_of("PostgreSQL 15.18", "SELECT t.a,\n 'x.a' AS b FROM s.t")
+    new, same = view_of("PostgreSQL 18.6", query), view_of("PostgreSQL 15.18", query)
+    assert (list(compare_definitions(old, new)) == []) is equal
+    assert (list(compare_definitions(new, old)) == []) is equal
+    assert [d.where for d in compare_definitions(old, same)] == ["view v"]

@@ -3,11 +3,12 @@
 Names, order, kinds of types, nullability and keys have to agree. Between two sides of the same
 product, so have original types, defaults, check constraints, triggers and views. Between different
 products those do not count, nor do the names of keys and the lengths of text: not every product can
-keep them.
+keep them. Two versions of a product may name the tables of a view's columns in one place each.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -86,10 +87,34 @@ def _view_differences(first: Database, second: Database) -> Iterator[Difference]
         }
         for d in (first, second)
     )
+    versions = {first.database_product, second.database_product}
     for name in sorted(left.keys() | right.keys()):
         a, b = left.get(name, "no such view"), right.get(name, "no such view")
-        if a != b:
+        if a != b and not (len(versions) > 1 and _are_named_alike(a, b)):
             yield Difference(f"view {name}", a, b)
+
+
+_WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|\S""")
+
+
+def _are_named_alike(a: str, b: str) -> bool:
+    """Whether two queries are the same but for tables that one of them names before columns.
+
+    PostgreSQL does so up to version 15, and later only where a query has several tables.
+
+    >>> _are_named_alike("SELECT t.a FROM s.t", "SELECT a FROM s.t")
+    True
+    >>> _are_named_alike("SELECT t.a FROM s.t", "SELECT u.a FROM s.t")
+    False
+    """
+    left, right = _WORDS.findall(a)[::-1], _WORDS.findall(b)[::-1]
+    while left and right:
+        for one, other in ((left, right), (right, left)):
+            if one[-2:-1] == ["."] != other[-2:-1] and one[-3:-2] == other[-1:]:
+                del one[-2:]
+        if left.pop() != right.pop():
+            return False
+    return left == right
 
 
 def _same_product_differences(a: Table, b: tuple[Schema, Table]) -> Iterator[Difference]:

@@ -157,6 +157,22 @@ def test_a_server_without_tls_is_not_taken_for_one(postgresql: Cluster) -> None:
         is_encrypted(url)
 
 
+def test_work_may_take_longer_than_a_transaction_of_others(postgresql: Cluster) -> None:
+    limits = postgresql.known(
+        "idle_in_transaction_session_timeout /*14*/ idle_session_timeout/*-*/"
+        " /*17*/ transaction_timeout/*-*/"
+    ).split()
+    name = postgresql.new_database()
+    for limit in limits:
+        postgresql.psql(name, f"ALTER DATABASE {name} SET {limit} = '2h'")
+    connection = connect(connection_options(postgresql.url(name)))
+    try:
+        for limit in limits:
+            assert rows(connection, f"SHOW {limit}") == [{limit: "0"}]
+    finally:
+        connection.close()
+
+
 def test_passwords_are_found_in_pgpass(
     postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,7 +179,7 @@ def test_workers_read_the_same_bytes(
     assert compare(postgresql.url(again), str(files[0])).equal
 
 
-@pytest.mark.parametrize("since", [140_000, 1_000_000])  # with ranges of rows, and as before them
+@pytest.mark.parametrize("since", [0, 1_000_000])  # with ranges of rows, and as before them
 def test_comparisons_take_the_quick_road_only_where_rows_come_in_ranges(
     postgresql: Cluster, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: int
 ) -> None:
@@ -195,7 +195,7 @@ def test_comparisons_take_the_quick_road_only_where_rows_come_in_ranges(
         RemoteSide, "written", lambda *given: roads.append(quick(*given)) or roads[-1]
     )
     assert compare(postgresql.url(name), str(tmp_path / "t.siard"), jobs=2, ordered=False).equal
-    assert [road is not None for road in roads] == [since == 140_000]
+    assert [road is not None for road in roads] == [since == 0]
     postgresql.psql(name, "UPDATE t SET s = 'other' WHERE i = 39999")
     assert not compare(postgresql.url(name), str(tmp_path / "t.siard"), jobs=2, ordered=False).equal
 
@@ -418,6 +418,20 @@ def test_renaming_leaves_text_and_other_names_alone() -> None:
     assert moved(sql, {"a": "z"}) == 'SELECT \'a.b\', "z".b, x.a.c, $$a.b$$, "z".d /* a.b */ FROM a'
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "GRANT USAGE ON SCHEMA {} TO PUBLIC",
+        "REVOKE CREATE ON SCHEMA {} FROM PUBLIC",
+        "COMMENT ON SCHEMA {} IS NULL",
+        "CREATE EXTENSION IF NOT EXISTS e WITH SCHEMA {}",
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA {} GRANT SELECT ON TABLES TO PUBLIC",
+    ],
+)
+def test_what_is_said_of_a_schema_moves_with_it(sql: str) -> None:
+    assert moved(sql.format("a"), {"a": "z"}) == sql.format('"z"')
+
+
 # Other products
 
 
@@ -506,3 +520,40 @@ def test_parts_of_a_database_can_be_chosen(postgresql: Cluster, make: Make, tmp_
     assert set(found) == {"t", "v", "q"}
     again = make()
     assert transfer.restore(path, postgresql.url(again)).left_out == ()
+
+
+def test_a_table_whose_definition_needs_what_is_missing_is_made_from_its_columns(
+    postgresql: Cluster, make: Make, tmp_path: Path
+) -> None:
+    name, again = make("""
+        CREATE SCHEMA far; CREATE FUNCTION far.f() RETURNS int LANGUAGE sql AS 'SELECT 1';
+        CREATE TABLE t (a int DEFAULT far.f(), b text); INSERT INTO t VALUES (1, 'x')
+    """), make()  # fmt: skip
+    path = archived(postgresql, name, tmp_path, schemas=("public",))
+    report = transfer.restore(path, postgresql.url(again))
+    (note,) = report.notes
+    assert note.startswith("public.t was made from its columns alone: schema")
+    assert [(item.kind, item.name) for item in report.left_out] == [("default", "of public.t.a")]
+    assert postgresql.psql(again, "SELECT * FROM t").strip() == "1|x"
+
+
+def test_a_type_whose_definition_needs_what_is_missing_is_made_by_its_sql_type(
+    postgresql: Cluster, make: Make, tmp_path: Path
+) -> None:
+    name, again = make("""
+        CREATE SCHEMA far;
+        CREATE FUNCTION far.gap(int, int) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT 1.0::float8';
+        CREATE TYPE span AS RANGE (subtype = int, subtype_diff = far.gap);
+        CREATE DOMAIN short_span AS span CHECK (upper(VALUE) < 10);
+        CREATE TABLE t (a span, b int DEFAULT 7, c short_span);
+        INSERT INTO t VALUES ('[1,5)', 3, NULL), ('empty', 4, '[1,2)')
+    """), make()  # fmt: skip
+    path = archived(postgresql, name, tmp_path, schemas=("public",))
+    report = transfer.restore(path, postgresql.url(again))
+    assert {note.partition(": ")[0] for note in report.notes} == {
+        "type public.span was made by SQL:2008 types",
+        "type public.short_span was made by SQL:2008 types",
+    }
+    assert report.left_out == ()
+    assert postgresql.psql(again, "SELECT * FROM t") == postgresql.psql(name, "SELECT * FROM t")
+    assert "DEFAULT 7" in postgresql.dump(again, "-s", "-t", "t")

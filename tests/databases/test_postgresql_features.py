@@ -11,14 +11,17 @@ import pytest
 
 from muniment import transfer
 from muniment.compare import compare
-from muniment.siard import open_siard
+from muniment.siard import open_siard, validate
 from muniment.sql.model import Database
 from muniment.sql.original import split_original
+from muniment.sql.selection import Selection
 from servers.postgresql import Cluster
 
 FEATURES = Path(__file__).with_name("postgresql_features.sql").read_text()
 RICHES = Path(__file__).with_name("postgresql_riches.sql").read_text()
 DEPTHS = Path(__file__).with_name("postgresql_depths.sql").read_text()
+VERSIONS = Path(__file__).with_name("postgresql_versions.sql").read_text()
+HEIRS = Path(__file__).with_name("postgresql_heirs.sql").read_text()
 SAMPLES = ("northwind", "pagila", "musicbrainz")
 
 
@@ -153,9 +156,8 @@ def test_real_databases_come_back(
 ) -> None:
     name = postgresql.new_database()
     script = gzip.decompress((samples / "db" / "pg" / f"{sample}.pg.sql.gz").read_bytes())
-    if "NULLS NOT DISTINCT" in script.decode() and postgresql.version() < 15:
-        pytest.skip("the sample is for PostgreSQL 15 and later")
-    postgresql.psql(name, script.decode())
+    sql = script.decode().replace(" NULLS NOT DISTINCT", "/*15*/ NULLS NOT DISTINCT/*-*/")
+    postgresql.psql(name, postgresql.known(sql))
     again, _ = round_trip(postgresql, name, tmp_path)
     assert schema_of(postgresql, again) == schema_of(postgresql, name)
 
@@ -193,6 +195,104 @@ def test_what_few_people_use_comes_back(postgresql: Cluster, tmp_path: Path) -> 
     assert report.notes == ()
     assert compare(postgresql.url(name), str(tmp_path / "a.siard")).equal
     assert compare(postgresql.url(again), str(tmp_path / "a.siard")).differences == ()
+
+
+@pytest.mark.parametrize("sql", [VERSIONS, HEIRS], ids=["versions", "heirs"])
+def test_what_each_version_brought_comes_back(
+    postgresql: Cluster, tmp_path: Path, sql: str
+) -> None:
+    name = postgresql.new_database()
+    postgresql.psql(name, postgresql.known(sql))
+    again, archive = round_trip(postgresql, name, tmp_path)
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
+    assert compare(postgresql.url(name), str(archive)).equal
+    assert validate(archive, jobs=1).finish().valid
+
+
+def test_foreign_keys_that_rows_break_are_statements_alone(
+    postgresql: Cluster, tmp_path: Path
+) -> None:
+    name = postgresql.new_database()
+    sql = """
+        CREATE TABLE p (a int PRIMARY KEY, b numeric UNIQUE); INSERT INTO p VALUES (1, 1.5);
+        CREATE TABLE broken (a int); INSERT INTO broken VALUES (1), (7), (NULL);
+        ALTER TABLE broken ADD CONSTRAINT hoped FOREIGN KEY (a) REFERENCES p NOT VALID;
+        COMMENT ON CONSTRAINT hoped ON broken IS 'not by all';
+        CREATE TABLE kept (a int); INSERT INTO kept VALUES (1), (NULL);
+        ALTER TABLE kept ADD CONSTRAINT known FOREIGN KEY (a) REFERENCES p NOT VALID;
+        COMMENT ON CONSTRAINT known ON kept IS 'by all';
+    """
+    postgresql.psql(name, sql)
+    again, archive = round_trip(postgresql, name, tmp_path)
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
+    assert validate(archive, jobs=1).finish().valid
+    keys = {t.name: [k.name for k in t.foreign_keys] for _, t in described(archive).tables()}
+    assert keys == {"p": [], "broken": [], "kept": ["known"]}
+    report = transfer.archive(postgresql.url(name), tmp_path / "noted.siard")
+    assert report.notes == (
+        "key hoped of public.broken is archived as a statement alone: not all rows obey it.",
+    )
+
+
+def test_keys_that_only_hold_without_heirs_are_statements_alone(
+    postgresql: Cluster, tmp_path: Path
+) -> None:
+    name = postgresql.new_database()
+    sql = """
+        CREATE TABLE p (id int PRIMARY KEY, u int UNIQUE, v int UNIQUE);
+        CREATE TABLE h () INHERITS (p); COMMENT ON CONSTRAINT p_pkey ON p IS 'of its own rows';
+        INSERT INTO p VALUES (1, 1, 1); INSERT INTO h VALUES (1, 1, 2), (2, 2, 3), (3, NULL, NULL);
+        CREATE TABLE q (id int PRIMARY KEY); CREATE TABLE qh () INHERITS (q);
+        /*<18*/ ALTER TABLE qh ALTER id DROP NOT NULL; INSERT INTO qh VALUES (NULL); /*-*/
+        /*18*/ INSERT INTO qh VALUES (1), (1); /*-*/
+        CREATE TABLE f (id int REFERENCES p); CREATE TABLE fh () INHERITS (f);
+        INSERT INTO f VALUES (1); INSERT INTO fh VALUES (99);
+    """
+    postgresql.psql(name, postgresql.known(sql))
+    again, archive = round_trip(postgresql, name, tmp_path)
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
+    assert validate(archive, jobs=1).finish().valid
+    tables = {t.name: t for _, t in described(archive).tables()}
+    assert tables["p"].primary_key is tables["q"].primary_key is None
+    assert [k.name for k in tables["p"].candidate_keys] == ["p_v_key"]
+    assert tables["f"].foreign_keys == ()
+
+
+def test_a_parent_without_its_heirs_takes_their_rows(postgresql: Cluster, tmp_path: Path) -> None:
+    name, again = postgresql.new_database(), postgresql.new_database()
+    sql = """
+        CREATE TABLE p (a int); CREATE TABLE h () INHERITS (p);
+        INSERT INTO p VALUES (1); INSERT INTO h VALUES (NULL);
+        /*<18*/ ALTER TABLE ONLY p ALTER a SET NOT NULL /*-*/
+        /*18*/ ALTER TABLE p ADD CONSTRAINT never NOT NULL a NO INHERIT /*-*/
+    """
+    postgresql.psql(name, postgresql.known(sql))
+    chosen = Selection(tables=("public.p",))
+    transfer.archive(postgresql.url(name), tmp_path / "a.siard", chosen)
+    report = transfer.restore(tmp_path / "a.siard", postgresql.url(again))
+    assert [str(item) for item in report.left_out] == [
+        'definition of public.p: column "a" of relation "p" contains null values'
+    ]
+    assert postgresql.psql(again, "SELECT count(*) FROM p").strip() == "2"
+
+
+def test_heirs_keep_the_order_of_their_columns(postgresql: Cluster, tmp_path: Path) -> None:
+    name = postgresql.new_database()
+    postgresql.psql(
+        name,
+        "CREATE TABLE parent (a int NOT NULL, b int DEFAULT 1);"
+        "CREATE TABLE heir (c text, b int, a int NOT NULL); ALTER TABLE heir INHERIT parent;"
+        "ALTER TABLE parent ADD later int NOT NULL DEFAULT 5;"
+        "INSERT INTO heir VALUES ('c', 2, 3); INSERT INTO parent VALUES (4)",
+    )
+    again, _ = round_trip(postgresql, name, tmp_path)
+    for sql in (
+        "SELECT * FROM heir",
+        "SELECT a, b, later FROM ONLY parent",
+        "SELECT a FROM parent",
+    ):
+        assert postgresql.psql(again, sql) == postgresql.psql(name, sql)
+    assert "INHERITS (public.parent)" in postgresql.dump(again, "-s", "-t", "heir")
 
 
 @pytest.fixture
@@ -242,6 +342,26 @@ def test_owners_who_are_not_here_are_named_once(
     assert str(owner) == "owner depth Bob of 1 object: there is no such role here"
     assert owner.sql == 'ALTER VIEW app.ownedv OWNER TO "depth Bob"'
     postgresql.drop_database(again)
+
+
+def test_foreign_tables_are_listed_with_all_that_they_have(
+    postgresql: Cluster, tmp_path: Path
+) -> None:
+    name, again = postgresql.new_database(), postgresql.new_database()
+    file = postgresql.folder / "foreign.csv"
+    file.write_text("1,x\n")
+    postgresql.psql(
+        name,
+        "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;"
+        "CREATE FOREIGN TABLE f (a int CONSTRAINT must NOT NULL, b int GENERATED ALWAYS AS (a * 2)"
+        " STORED, c text COLLATE \"C\" DEFAULT 'c') SERVER files"
+        f" OPTIONS (filename '{file}', format 'csv')",
+    )
+    transfer.archive(postgresql.url(name), tmp_path / "a.siard")
+    (item,) = transfer.restore(tmp_path / "a.siard", postgresql.url(again)).left_out
+    postgresql.psql(again, f"DROP TABLE f; {item.sql}")
+    assert schema_of(postgresql, again) == schema_of(postgresql, name)
+    assert postgresql.psql(again, "SELECT a, c FROM f").strip() == "1|x"
 
 
 def test_large_objects_that_no_column_knows_are_counted(

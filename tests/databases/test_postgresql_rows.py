@@ -261,7 +261,7 @@ def test_a_server_that_goes_while_it_takes_rows_is_a_sentence(
 
     def chunks() -> Iterator[bytes]:
         yield b"1\n"
-        postgresql.psql("postgres", f"SELECT pg_terminate_backend({writer.info.backend_pid}, 9999)")
+        postgresql.end_connection(writer.info.backend_pid)
         for _ in range(100):
             yield b"2\n" * 99999
 

@@ -85,18 +85,30 @@ class Cluster:
         words = ("-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", database, "-f", "-")
         return self._run("psql", *words, input=sql, user=user)
 
+    def end_connection(self, process: int) -> None:
+        """End somebody's connection, and wait until its process is gone."""
+        there = f"SELECT 1 FROM pg_stat_activity WHERE pid = {process}"
+        wait = "PERFORM pg_sleep(0.01), pg_stat_clear_snapshot()"
+        self.psql("postgres", f"""SELECT pg_terminate_backend({process});
+            DO $$ BEGIN WHILE EXISTS ({there}) LOOP {wait}; END LOOP; END $$""")  # fmt: skip
+
     def version(self) -> int:
         """The server's version: 15, say."""
         return int(self.psql("postgres", "SHOW server_version_num")) // 10000
 
     def known(self, sql: str) -> str:
-        """Return SQL without what stands between /*14*/ and /*-*/ if the server is older."""
+        """Return SQL without what the server does not know.
+
+        That is what stands between /*14*/ and /*-*/ if the server is older than version 14, and
+        what stands between /*<14*/ and /*-*/ if it is not.
+        """
         version = self.version()
 
         def kept(found: re.Match[str]) -> str:
-            return found[2] if version >= int(found[1]) else ""
+            older = version < int(found[2])
+            return found[3] if older == bool(found[1]) else ""
 
-        return re.sub(r"/\*(\d\d)\*/(.*?)/\*-\*/", kept, sql, flags=re.DOTALL)
+        return re.sub(r"/\*(<?)(\d\d)\*/(.*?)/\*-\*/", kept, sql, flags=re.DOTALL)
 
     def dump(self, database: str, *options: str) -> str:
         """Return what pg_dump prints."""

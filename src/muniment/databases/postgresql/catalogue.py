@@ -56,9 +56,12 @@ SELECT c.oid, CASE WHEN c.relkind IN ('r', 'm') THEN pg_relation_size(c.oid) ELS
 FROM pg_class c WHERE c.oid = ANY (%s)
 """
 
+# Since version 18 NOT NULL is a constraint with a name, which rows may break until it is validated.
 _COLUMNS = """
 SELECT a.attrelid, a.attnum AS number, a.attname AS name, a.atttypid AS type_id,
-    a.atttypmod AS modifier, format_type(a.atttypid, a.atttypmod) AS type, a.attnotnull,
+    a.atttypmod AS modifier, format_type(a.atttypid, a.atttypmod) AS type,
+    a.attnotnull AND COALESCE(o.convalidated, true) AS attnotnull, o.conname AS null_name,
+    o.conislocal AS null_local, o.connoinherit AS null_alone,
     pg_get_expr(d.adbin, d.adrelid) AS expression, a.attidentity, a.attgenerated, a.attislocal,
     a.attinhcount, a.attoptions, a.attstattarget, a.attstorage,
     t.typstorage, {compression} AS compression, col_description(a.attrelid, a.attnum) AS comment,
@@ -68,6 +71,8 @@ SELECT a.attrelid, a.attnum AS number, a.attname AS name, a.atttypid AS type_id,
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+LEFT JOIN pg_constraint o ON o.conrelid = a.attrelid AND o.contype = 'n'
+    AND o.conkey = ARRAY[a.attnum]
 LEFT JOIN pg_collation co ON co.oid = a.attcollation
 LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c')
@@ -90,6 +95,7 @@ SELECT o.oid, o.conrelid, o.contypid, o.conname AS name, o.contype AS kind, o.co
     pg_get_constraintdef(o.oid) AS definition, pg_get_expr(o.conbin, o.conrelid) AS condition,
     obj_description(o.oid, 'pg_constraint') AS comment,
     fn.nspname AS referenced_schema, f.relname AS referenced_table,
+    COALESCE(f.relispartition, false) AS to_partition,  -- which is no table in an archive
     ARRAY(SELECT a.attname::text FROM unnest(o.conkey) WITH ORDINALITY k(n, i)
         JOIN pg_attribute a ON a.attrelid = o.conrelid AND a.attnum = k.n ORDER BY k.i) AS columns,
     ARRAY(SELECT a.attname::text FROM unnest(o.confkey) WITH ORDINALITY k(n, i)
@@ -248,7 +254,8 @@ FROM pg_aggregate a JOIN pg_proc p ON p.oid = a.aggfnoid
 JOIN pg_namespace n ON n.oid = p.pronamespace WHERE {OWN}
 """
 
-# What everybody may do with new routines and types, and may not do with these.
+# What everybody may do with new routines and types, and in the schema of a new database (up to
+# version 14 create as well), and may not do here.
 _CLOSED = f"""
 SELECT n.nspname AS schema, 'EXECUTE ON ' || CASE p.prokind WHEN 'p' THEN 'PROCEDURE ' ELSE
     'FUNCTION ' END || quote_ident(n.nspname) || '.' || quote_ident(p.proname) || '('
@@ -262,9 +269,12 @@ FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 WHERE t.typacl IS NOT NULL AND {OWN} AND {NO_MEMBER.format("pg_type", "t")}
     AND NOT EXISTS (SELECT 1 FROM aclexplode(t.typacl) x WHERE x.grantee = 0)
 UNION ALL
-SELECT n.nspname, 'USAGE ON SCHEMA public' FROM pg_namespace n
-WHERE n.nspname = 'public' AND n.nspacl IS NOT NULL AND NOT EXISTS
-    (SELECT 1 FROM aclexplode(n.nspacl) x WHERE x.grantee = 0 AND x.privilege_type = 'USAGE')
+SELECT n.nspname, r.name || ' ON SCHEMA public'
+FROM pg_namespace n, unnest(ARRAY['CREATE', 'USAGE']) r (name)
+WHERE n.nspname = 'public'
+    AND (r.name = 'USAGE' OR current_setting('server_version_num')::int < 150000)
+    AND NOT EXISTS (SELECT 1 FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) x
+        WHERE x.grantee = 0 AND x.privilege_type = r.name)
 ORDER BY 1, 2
 """
 
@@ -319,7 +329,7 @@ class Catalogue:
         self._connection = connection
         version = connection.info.server_version
         compression = "NULLIF(a.attcompression, '')" if version >= 140000 else "NULL"
-        multirange = "r.rngmultitypid::regtype::text" if version >= 140000 else "NULL"
+        multirange = "r.rngmultitypid" if version >= 140000 else "NULL"
         own = OWN
         self.schemas = self._ask(_SCHEMAS)
         self.relations = self._ask(_RELATIONS)
@@ -349,6 +359,16 @@ class Catalogue:
             for link in links:
                 self.children[link["parent"]].append(child)
         self.by_oid = {row["oid"]: row for row in self.relations}
+        self._mark_not_nulls()
+
+    def _mark_not_nulls(self) -> None:
+        """Find each NOT NULL that is the table's alone, as heirs go without it."""
+        for parent, children in self.children.items():
+            heirs = [c for child in children for c in self.columns[child]]
+            loose = {c["name"] for c in heirs if not c["attnotnull"]}
+            for column in self.columns[parent]:
+                if column["attnotnull"] and column["name"] in loose:
+                    column["null_alone"] = column["null_late"] = True
 
     def _ask(self, sql: str) -> list[Row]:
         return rows(self._connection, sql)

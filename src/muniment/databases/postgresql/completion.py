@@ -35,6 +35,16 @@ from muniment.sql.translate import (
 
 __all__ = ["Completion"]
 
+_HEIRS = """
+WITH RECURSIVE heirs (oid, depth) AS (
+    SELECT i.inhrelid, 1 FROM pg_inherits i
+    UNION SELECT i.inhrelid, h.depth + 1 FROM pg_inherits i JOIN heirs h ON h.oid = i.inhparent
+)
+SELECT n.nspname AS schema, c.relname AS name, max(h.depth) AS depth
+FROM heirs h JOIN pg_class c ON c.oid = h.oid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND NOT c.relispartition GROUP BY 1, 2
+"""
+
 
 @dataclass
 class Completion:
@@ -47,7 +57,12 @@ class Completion:
     def run(self, later: list[Item]) -> None:
         """Make everything that follows the rows; ``later`` could not be made before them."""
         self._set_defaults()
-        tables = sorted(self.database.tables(), key=lambda pair: "INHERITS (" in self._head(*pair))
+        depths = {
+            (r["schema"], r["name"]): r["depth"] for r in rows(self.builder.connection, _HEIRS)
+        }
+        tables = sorted(  # what parents have, heirs inherit
+            self.database.tables(), key=lambda pair: depths.get((pair[0].name, pair[1].name), 0)
+        )
         for schema, table in tables:
             self._add_unique_keys(schema, table)
         for schema, table in tables:
@@ -154,10 +169,10 @@ class Completion:
         }
         for check in table.check_constraints:
             item = Item("check constraint", f"{check.name} of {where}", ())
-            if check.name in there:  # inherited
-                continue
             if check.name in own:
                 self.builder.make(replace(item, statements=(own[check.name],)))
+                continue
+            if check.name in there:  # inherited
                 continue
             name = constraint_name(check.name)
             ways = [

@@ -43,9 +43,13 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "row_security": "off",  # rows that a policy would hide are an error, not a silent loss
     "synchronize_seqscans": "off",
-    "idle_in_transaction_session_timeout": "0",
     "jit": "off",
 }
+# One transaction lasts as long as the work; only later versions know all of these limits.
+_UNLIMITED = """
+SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN
+    ('idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout')
+"""
 _PATIENCE = "60s"  # for locks, unless the URL says otherwise
 _CHUNK = 1 << 14
 _TURN = 0.1  # seconds
@@ -131,6 +135,7 @@ def _prepare(connection: Connection, settings: Mapping[str, str]) -> None:
     patience = {} if waits and waits[0]["setting"] != "0" else {"lock_timeout": _PATIENCE}
     for name, value in (_SETTINGS | patience | dict(settings)).items():
         execute(connection, f"SELECT set_config({quote_text(name)}, {quote_text(value)}, false)")
+    execute(connection, _UNLIMITED)
 
 
 # What libpq says, and what to tell the user instead.

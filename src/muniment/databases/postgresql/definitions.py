@@ -12,6 +12,7 @@ from muniment.databases.postgresql.fitting import CLOB, LARGE_OBJECT, Fit, Fitte
 from muniment.databases.postgresql.originals import (
     collation_sql,
     extension_sql,
+    is_temporal,
     own_rows,
     search_statements,
     sequence_options,
@@ -28,7 +29,9 @@ from muniment.databases.postgresql.outline import (
     describe_trigger,
     index_key,
     original,
+    orphan_sql,
     result_columns,
+    twin_sql,
     with_view_tables,
 )
 from muniment.databases.postgresql.ownership import default_privileges, given_up, owners
@@ -138,10 +141,18 @@ class _Reader:
         unique = [describe_key(c) for c in constraints if c["kind"] == "u"]
         unique += [k for i in self.catalogue.indexes[row["oid"]] if (k := index_key(i))]
         readable = [c for c in self.catalogue.columns[row["oid"]] if c["readable"]]
+        # Rows of heirs are rows of the table, and may be NULL where its own are not.
+        below = self.catalogue.descendants(row["oid"])
+        loose = {
+            c["name"] for oid in below for c in self.catalogue.columns[oid] if not c["attnotnull"]
+        }
         return Table(
             row["name"],
             "",
-            tuple(describe_column(c) for c in readable),
+            tuple(
+                describe_column({**c, "attnotnull": c["attnotnull"] and c["name"] not in loose})
+                for c in readable
+            ),
             rows=max(int(row["reltuples"]), 0),
             description=row["comment"],
             primary_key=primary[0] if primary else None,
@@ -343,8 +354,39 @@ class _Reader:
         )
         table = replace(table, columns=columns)
         if row is not None and row["kind"] in "rpf":
-            table = self._with_original(database, table, row)
+            table, broken = self._with_keys_that_hold(table, row)
+            table = self._with_original(database, table, row, broken)
         return table
+
+    def _with_keys_that_hold(self, table: Table, row: Row) -> tuple[Table, set[str]]:
+        """Take out the keys that rows break, those of heirs included; return their names, too."""
+        heirs = bool(self._family(row)[1:])
+        broken: dict[str, str] = {}
+        for key in (table.primary_key, *table.candidate_keys) if heirs else ():
+            if key and rows(self.connection, twin_sql(row, key, key is table.primary_key)):
+                broken[key.name] = "not all rows obey it"
+        constraints = {c["name"]: c for c in self.catalogue.constraints[row["oid"]]}
+        for reference in table.foreign_keys:
+            constraint = constraints[reference.name]
+            if is_temporal(constraint):
+                broken[reference.name] = "it compares periods"
+            elif constraint["convalidated"] and not heirs:
+                continue
+            elif rows(self.connection, orphan_sql(row, reference)):
+                broken[reference.name] = "not all rows obey it"
+        place = f"{row['schema']}.{row['name']}"
+        self.notes += [
+            f"key {name} of {place} is archived as a statement alone: {reason}."
+            for name, reason in broken.items()
+        ]
+        primary = table.primary_key
+        kept = replace(
+            table,
+            primary_key=primary if primary and primary.name not in broken else None,
+            candidate_keys=tuple(k for k in table.candidate_keys if k.name not in broken),
+            foreign_keys=tuple(k for k in table.foreign_keys if k.name not in broken),
+        )
+        return kept, set(broken)
 
     def _fit(self, home: str, table: str, column: Row) -> Fit:
         place = (home, table, column["name"])
@@ -354,7 +396,7 @@ class _Reader:
             return Fit(Plain("escaped" if escaped else "other", CLOB), CLOB)
         return self.fitter.fit(place, column["type_id"], column["modifier"])
 
-    def _with_original(self, database: Database, table: Table, row: Row) -> Table:
+    def _with_original(self, database: Database, table: Table, row: Row, untold: set[str]) -> Table:
         kept = {(s.name, t.name) for s, t in database.tables()}
         oids = {r["oid"] for r in self.catalogue.relations if (r["schema"], r["name"]) in kept}
         everything = len(table.columns) == len(self.catalogue.columns[row["oid"]])
@@ -362,7 +404,8 @@ class _Reader:
         family = self._family(row)[1:]
         statements: list[str] = []
         if everything:
-            statements += table_statements(self.catalogue, row, self._parents_kept(oids))
+            parents = self._parents_kept(oids)
+            statements += table_statements(self.catalogue, row, parents, untold)
             statements += self._owned_sequences(row)
         if family:
             names = [
@@ -425,6 +468,9 @@ class _Reader:
     def _schema_statements(self, database: Database, schema: Schema) -> Iterator[str]:
         """What belongs to no table; the first statement tells the schema's own name."""
         yield f"CREATE SCHEMA {quote(schema.name)}"
+        here = next(s for s in self.catalogue.schemas if s["name"] == schema.name)
+        if schema.name == "public" and here["comment"] is None:
+            yield "COMMENT ON SCHEMA public IS NULL"  # since it is born with one
         for collation in self.catalogue.collations:
             if collation["schema"] == schema.name and (sql := collation_sql(collation)):
                 yield sql

@@ -5,16 +5,24 @@ They stand at the end of descriptions (see ``sql.original``), complete and reada
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
 from muniment.databases.postgresql.catalogue import Catalogue, Row
 from muniment.databases.postgresql.connection import quote, quote_text
+from muniment.databases.postgresql.nulls import (
+    column_not_null,
+    is_usual_not_null,
+    late_not_null,
+    passed_on,
+    table_not_null,
+)
 
 __all__ = [
-    "aggregate_sql", "collation_sql", "extension_sql", "is_plain_constraint", "own_rows",
-    "search_statements", "sequence_sql", "sequence_state", "table_statements", "type_statements",
-    "view_statements",
+    "aggregate_sql", "collation_sql", "column_sql", "extension_sql", "is_plain_constraint",
+    "is_temporal", "own_rows", "search_statements", "sequence_sql", "sequence_state",
+    "table_statements", "type_statements", "view_statements",
 ]  # fmt: skip
 
 _ENABLED = {"D": "DISABLE", "R": "ENABLE REPLICA", "A": "ENABLE ALWAYS"}
@@ -23,30 +31,44 @@ _COMMANDS = {"*": "ALL", "r": "SELECT", "a": "INSERT", "w": "UPDATE", "d": "DELE
 _REPLICA = {"n": "NOTHING", "f": "FULL"}
 
 
-def table_statements(catalogue: Catalogue, row: Row, kept: set[int]) -> Iterator[str]:
+def table_statements(
+    catalogue: Catalogue, row: Row, kept: set[int], untold: set[str]
+) -> Iterator[str]:
     """Yield the statements that make a table as it was, but for its keys and checks.
 
-    ``kept`` are the tables in the archive: only from those can it inherit.
+    ``kept`` are the tables in the archive: only from those can it inherit. ``untold`` are the keys
+    that are not described otherwise, as rows break them.
     """
     oid, place = row["oid"], quote(row["schema"], row["name"])
-    yield _create_table(catalogue, row, kept)
+    parents = [p for p in catalogue.parents[oid] if p["parent"] in kept]
+    ordered = _is_in_order(catalogue, row, parents)
+    yield _create_table(catalogue, row, parents if ordered else [])
+    for parent in () if ordered else parents:
+        yield f"ALTER TABLE {place} INHERIT {quote(parent['schema'], parent['name'])}"
     if row["of_type"]:
         yield f"ALTER TABLE {place} OF {row['of_type']}"
     yield from _partitions(catalogue, oid)
     yield from _inherited_defaults(catalogue, row, place)
     yield from _column_settings(catalogue, row, place)
+    yield from filter(None, (late_not_null(place, column) for column in catalogue.columns[oid]))
+    late = {c["name"] for c in catalogue.columns[oid] if c.get("null_late")}
     for constraint in catalogue.constraints[oid]:
         if constraint["kind"] not in "pufcxn":  # constraint triggers are triggers
             continue
-        if constraint["kind"] == "n" and constraint["convalidated"]:
-            if constraint["comment"]:
-                yield _constraint_comment(constraint, place)
-            continue
-        if _is_own(constraint) and not is_plain_constraint(constraint):
+        proved = constraint["kind"] == "n" and constraint["convalidated"]  # with the columns
+        alone = constraint["name"] in untold or constraint["to_partition"]
+        # A primary key would otherwise take NULL from heirs as well.
+        only = (
+            "ONLY "
+            if constraint["kind"] == "p" and late.intersection(constraint["columns"])
+            else ""
+        )
+        plain = is_plain_constraint(constraint) and not alone and not only
+        if _is_own(constraint) and not proved and not plain:
             name = quote(constraint["name"])
-            yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {constraint['definition']}"
-            if constraint["kind"] in "xn" and constraint["comment"]:
-                yield _constraint_comment(constraint, place)
+            yield f"ALTER TABLE {only}{place} ADD CONSTRAINT {name} {constraint['definition']}"
+        if constraint["comment"] and (alone or constraint["kind"] in "xn"):
+            yield _constraint_comment(constraint, place)
     yield from _indexes(catalogue, row, place)
     yield from _trigger_states(catalogue, oid, place)
     yield from _surroundings(catalogue, row, place)
@@ -80,25 +102,45 @@ def is_plain_constraint(constraint: Row) -> bool:
     if constraint["condeferrable"] or not constraint["convalidated"]:
         return False
     definition = constraint["definition"]
-    if re.search(r"\bWITHOUT OVERLAPS\)|\bPERIOD ", definition) and constraint["kind"] in "puf":
+    if is_temporal(constraint):
         return False
-    if constraint["kind"] == "c":
-        return not constraint["connoinherit"]
+    if constraint["kind"] == "c":  # of the table's own, and of its parents, are two things to say
+        return not constraint["connoinherit"] and not constraint["coninhcount"]
     if constraint["kind"] in "pu":
         return "INCLUDE" not in definition and "NULLS NOT DISTINCT" not in definition
     return constraint["kind"] == "f" and not re.search(r"SET (NULL|DEFAULT) \(", definition)
 
 
-def _create_table(catalogue: Catalogue, row: Row, kept: set[int]) -> str:
-    parents = [p for p in catalogue.parents[row["oid"]] if p["parent"] in kept]
+def is_temporal(constraint: Row) -> bool:
+    """Whether a key holds for a time, and values that overlap count as the same."""
+    found = re.search(r"\bWITHOUT OVERLAPS\)|\bPERIOD ", constraint["definition"])
+    return constraint["kind"] in "puf" and found is not None
+
+
+def _is_in_order(catalogue: Catalogue, row: Row, parents: list[Row]) -> bool:
+    """Whether a table's columns follow those of its parents, as if it had been made from them."""
+    names = [c["name"] for c in catalogue.columns[row["oid"]]]
+    above = [c["name"] for c in _columns_of(catalogue, parents)]
+    return names == list(dict.fromkeys([*above, *names]))
+
+
+def _create_table(catalogue: Catalogue, row: Row, parents: list[Row]) -> str:
     unlogged = "UNLOGGED " if row["relpersistence"] == "u" else ""
-    columns = [
-        f"    {_column(column)}{_not_null(catalogue, row, column)}"
-        for column in catalogue.columns[row["oid"]]
-        if column["attislocal"] or not parents
-    ]
+    above = list(_columns_of(catalogue, parents))
+    inherited = passed_on(above)
+    defaults = {c["name"] for c in above if c["expression"] and not c["attgenerated"]}
+    lines = []
+    for column in catalogue.columns[row["oid"]]:
+        if column["attislocal"] or not parents:
+            bare = column["name"] in defaults and not (
+                column["expression"] or column["attidentity"]
+            )
+            sql = column_sql(column) + (" DEFAULT NULL" if bare else "")
+            lines.append(f"    {sql}{column_not_null(row, column, inherited)}")
+        elif clause := table_not_null(row, column, inherited):
+            lines.append(f"    {clause}")
     sql = f"CREATE {unlogged}TABLE {quote(row['schema'], row['name'])} ("
-    sql += "\n" + ",\n".join(columns) + "\n)" if columns else ")"
+    sql += "\n" + ",\n".join(lines) + "\n)" if lines else ")"
     if parents:
         sql += f"\nINHERITS ({', '.join(quote(p['schema'], p['name']) for p in parents)})"
     if row["partition_key"]:
@@ -112,8 +154,8 @@ def _options(row: Row) -> list[str]:
     return [*(row["reloptions"] or ()), *toast]
 
 
-def _method(row: Row) -> str:
-    return f"\nUSING {quote(row['method'])}" if row["method"] not in (None, "heap") else ""
+def _method(row: Row, usual: str = "heap") -> str:
+    return f"\nUSING {quote(row['method'])}" if row["method"] not in (None, usual) else ""
 
 
 def _with(options: list[str] | None) -> str:
@@ -126,8 +168,9 @@ def _with(options: list[str] | None) -> str:
     return f"\nWITH ({', '.join(listed)})"
 
 
-def _column(column: Row) -> str:
-    sql = f"{quote(column['name'])} {column['type']}"
+def column_sql(column: Row, options: str = "") -> str:
+    """A column as CREATE TABLE has it; ``options`` are those of a foreign table."""
+    sql = f"{quote(column['name'])} {column['type']}{options}"
     if column["collation"]:
         sql += f" COLLATE {column['collation']}"
     if column["attgenerated"] == "s":
@@ -139,22 +182,6 @@ def _column(column: Row) -> str:
     elif column["expression"]:
         sql += f" DEFAULT {column['expression']}"
     return sql
-
-
-def _not_null(catalogue: Catalogue, row: Row, column: Row) -> str:
-    """What says that a column is never NULL; since version 18 that is a constraint with a name."""
-    if not column["attnotnull"]:
-        return ""
-    for constraint in catalogue.constraints[row["oid"]]:
-        if constraint["kind"] == "n" and constraint["columns"] == [column["name"]]:
-            if not constraint["convalidated"]:
-                return ""  # which is added on its own
-            alone = " NO INHERIT" if constraint["connoinherit"] else ""
-            usual = f"{row['name']}_{column['name']}_not_null"
-            named = constraint["name"] != usual
-            name = f" CONSTRAINT {quote(constraint['name'])}" if named else ""
-            return f"{name} NOT NULL{alone}"
-    return " NOT NULL"
 
 
 def identity(column: Row) -> str:
@@ -180,7 +207,8 @@ def _partitions(catalogue: Catalogue, oid: int) -> Iterator[str]:
                 yield f"{spelt} IS {quote_text(column['comment'])}"
         for constraint in catalogue.constraints[child["oid"]]:
             own = _is_own(constraint) and not constraint["coninhcount"]
-            if own and constraint["kind"] in "pufcx":
+            unproved = constraint["kind"] == "n" and not constraint["convalidated"]
+            if own and (constraint["kind"] in "pufcx" or unproved):
                 name, definition = quote(constraint["name"]), constraint["definition"]
                 yield f"ALTER TABLE {place} ADD CONSTRAINT {name} {definition}"
             if constraint["comment"]:
@@ -199,25 +227,40 @@ def _create_partition(catalogue: Catalogue, parent: Row, child: Row, place: str)
     """Yield what makes a partition; one whose columns or names are its own was attached."""
     above = quote(parent["schema"], parent["name"])
     key = f"\nPARTITION BY {child['partition_key']}" if child["partition_key"] else ""
-    end = _method(child) + _with(_options(child))
-    columns = catalogue.columns[child["oid"]]
-    order = [[c["name"] for c in catalogue.columns[row["oid"]]] for row in (parent, child)]
-    nulls = [_null_names(catalogue, row["oid"]) for row in (parent, child)]
-    if order[0] == order[1] and nulls[0].items() <= nulls[1].items():
-        yield f"CREATE TABLE {place} PARTITION OF {above}\n{child['bound']}{key}{end}"
+    end = _with(_options(child))
+    if _is_like(catalogue, parent, child):
+        method = _method(child, parent["method"] or "heap")
+        yield f"CREATE TABLE {place} PARTITION OF {above}\n{child['bound']}{key}{method}{end}"
         yield from _differing_defaults(catalogue, parent, child)
         return
     lines = [
-        f"    {_column({**c, 'attidentity': ''})}{_not_null(catalogue, child, c)}" for c in columns
+        f"    {column_sql({**c, 'attidentity': ''})}{column_not_null(child, c, set())}"
+        for c in catalogue.columns[child["oid"]]
     ]
-    yield f"CREATE TABLE {place} (\n" + ",\n".join(lines) + f"\n){key}{end}"
+    yield f"CREATE TABLE {place} (\n" + ",\n".join(lines) + f"\n){key}{_method(child)}{end}"
     yield f"ALTER TABLE {above} ATTACH PARTITION {place} {child['bound']}"
 
 
-def _null_names(catalogue: Catalogue, oid: int) -> dict[str, str]:
-    """The constraints that keep columns from being NULL, by column."""
-    found = [c for c in catalogue.constraints[oid] if c["kind"] == "n"]
-    return {constraint["columns"][0]: constraint["name"] for constraint in found}
+def _is_like(catalogue: Catalogue, parent: Row, child: Row) -> bool:
+    """Whether a partition made from its parent needs no more than other defaults."""
+    if parent["method"] and not child["method"]:
+        return False
+    both = (catalogue.columns[row["oid"]] for row in (parent, child))
+    return all(
+        above
+        and below
+        and above["name"] == below["name"]
+        and (not below["attgenerated"] or below["expression"] == above["expression"])
+        and _has_null_of(child, above, below)
+        for above, below in itertools.zip_longest(*both)
+    )
+
+
+def _has_null_of(child: Row, above: Row, below: Row) -> bool:
+    """Whether a partition's column gets its NOT NULL from the parent, or by SET NOT NULL."""
+    if above["attnotnull"] or not below["attnotnull"]:
+        return bool(above["null_name"] == below["null_name"])
+    return is_usual_not_null(child, below)
 
 
 def _differing_defaults(catalogue: Catalogue, parent: Row, child: Row) -> Iterator[str]:
@@ -226,34 +269,47 @@ def _differing_defaults(catalogue: Catalogue, parent: Row, child: Row) -> Iterat
     for column in catalogue.columns[child["oid"]]:
         above = inherited.get(column["name"])
         alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
-        if above is None or column["attgenerated"] or column["attidentity"]:
+        if above is None:
             continue
-        if column["expression"] != above["expression"]:
-            if column["expression"]:
-                yield f"{alter} SET DEFAULT {column['expression']}"
-            else:
-                yield f"{alter} DROP DEFAULT"
         if column["attnotnull"] and not above["attnotnull"]:
             yield f"{alter} SET NOT NULL"
+        if not column["attidentity"]:
+            yield from _other_expression(above, column, alter)
 
 
 def _inherited_defaults(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
     above = _columns_above(catalogue, row)
+    inherited = passed_on(_columns_of(catalogue, catalogue.parents[row["oid"]]))
     for column in catalogue.columns[row["oid"]]:
         parent = above.get(column["name"])
         if parent is None or column["attislocal"]:
             continue
         alter = f"ALTER TABLE ONLY {place} ALTER COLUMN {quote(column['name'])}"
-        if column["expression"] != parent["expression"]:
-            default = column["expression"]
-            yield f"{alter} SET DEFAULT {default}" if default else f"{alter} DROP DEFAULT"
-        if column["attnotnull"] and not parent["attnotnull"]:
+        yield from _other_expression(parent, column, alter)
+        if column["attnotnull"] and not (column["name"] in inherited or column.get("null_late")):
             yield f"{alter} SET NOT NULL"
 
 
+def _other_expression(above: Row, column: Row, alter: str) -> Iterator[str]:
+    """Yield what gives a column another default than its parent's, or computes it otherwise."""
+    expression = column["expression"]
+    if expression == above["expression"]:
+        return
+    if column["attgenerated"]:
+        yield f"{alter} SET EXPRESSION AS ({expression})"
+    else:
+        yield f"{alter} SET DEFAULT {expression}" if expression else f"{alter} DROP DEFAULT"
+
+
 def _columns_above(catalogue: Catalogue, row: Row) -> dict[str, Row]:
-    parents = catalogue.parents[row["oid"]]
-    return {c["name"]: c for p in parents for c in catalogue.columns[p["parent"]]}
+    found = list(_columns_of(catalogue, catalogue.parents[row["oid"]]))
+    found.sort(key=lambda column: column["expression"] is not None)  # those have the last word
+    return {column["name"]: column for column in found}
+
+
+def _columns_of(catalogue: Catalogue, parents: list[Row]) -> Iterator[Row]:
+    for parent in parents:
+        yield from catalogue.columns[parent["parent"]]
 
 
 def _column_settings(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
@@ -270,10 +326,15 @@ def _column_settings(catalogue: Catalogue, row: Row, place: str) -> Iterator[str
             yield f"{alter} SET COMPRESSION {method}"
         elif parent.get("compression"):
             yield f"{alter} SET COMPRESSION default"
-        if (column["attstattarget"] or -1) >= 0:
+        if _is_set(column["attstattarget"]):
             yield f"{alter} SET STATISTICS {column['attstattarget']}"
         if column["attoptions"]:
             yield f"{alter} SET ({', '.join(column['attoptions'])})"
+
+
+def _is_set(target: int | None) -> bool:
+    """Whether rows are counted otherwise than usual, which is -1 up to version 16, then NULL."""
+    return target is not None and target >= 0
 
 
 def _indexes(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
@@ -344,7 +405,7 @@ def _statistics(catalogue: Catalogue, oid: int) -> Iterator[str]:
     for statistics in catalogue.statistics[oid]:
         name = quote(statistics["schema"], statistics["name"])
         yield statistics["definition"]
-        if (statistics["target"] or -1) >= 0:
+        if _is_set(statistics["target"]):
             yield f"ALTER STATISTICS {name} SET STATISTICS {statistics['target']}"
         if statistics["comment"]:
             yield f"COMMENT ON STATISTICS {name} IS {quote_text(statistics['comment'])}"
@@ -408,7 +469,7 @@ def type_statements(catalogue: Catalogue, row: Row) -> Iterator[str]:
     elif row["kind"] == "r":
         yield f"CREATE TYPE {place} AS RANGE ({', '.join(_range_parts(catalogue, row))})"
     elif row["kind"] == "d":
-        yield _create_domain(row)
+        yield _create_domain(catalogue, row)
         yield from _domain_checks(catalogue, row, place)
     elif row["kind"] == "c" and row["relkind"] == "c":
         attributes = ", ".join(
@@ -428,24 +489,39 @@ def _range_parts(catalogue: Catalogue, row: Row) -> Iterator[str]:
         yield f"COLLATION = {quote(facts['collation_schema'], facts['collation'])}"
     if facts["difference"]:
         yield f"SUBTYPE_DIFF = {facts['difference']}"
-    if facts["multirange"]:
-        yield f"MULTIRANGE_TYPE_NAME = {facts['multirange']}"
+    many = catalogue.types.get(facts["multirange"])
+    if many and (many["schema"], many["name"]) != (row["schema"], _multirange(row["name"])):
+        yield f"MULTIRANGE_TYPE_NAME = {quote(many['schema'], many['name'])}"
 
 
-def _create_domain(row: Row) -> str:
+def _multirange(name: str) -> str:
+    """The name that the multiranges of a range type get if nobody gives them one."""
+    return name.replace("range", "multirange", 1) if "range" in name else f"{name}_multirange"
+
+
+def _create_domain(catalogue: Catalogue, row: Row) -> str:
     sql = f"CREATE DOMAIN {quote(row['schema'], row['name'])} AS {row['base']}"
     if row["collation"]:
         sql += f" COLLATE {row['collation']}"
     if row["typdefault"] is not None:
         sql += f" DEFAULT {row['typdefault']}"
-    return f"{sql} NOT NULL" if row["typnotnull"] else sql
+    if not row["typnotnull"]:
+        return sql
+    (name,) = [c["name"] for c in _of_domain(catalogue, row) if c["kind"] == "n"] or [None]
+    named = name not in (None, f"{row['name']}_not_null")
+    return f"{sql} CONSTRAINT {quote(name)} NOT NULL" if named else f"{sql} NOT NULL"
+
+
+def _of_domain(catalogue: Catalogue, row: Row) -> list[Row]:
+    return [c for c in catalogue.constraints[0] if c["contypid"] == row["oid"]]
 
 
 def _domain_checks(catalogue: Catalogue, row: Row, place: str) -> Iterator[str]:
-    for constraint in catalogue.constraints[0]:
-        if constraint["contypid"] == row["oid"] and constraint["kind"] == "c":
+    for constraint in _of_domain(catalogue, row):
+        if constraint["kind"] in "cn":
             name = quote(constraint["name"])
-            yield f"ALTER DOMAIN {place} ADD CONSTRAINT {name} {constraint['definition']}"
+            if constraint["kind"] == "c":
+                yield f"ALTER DOMAIN {place} ADD CONSTRAINT {name} {constraint['definition']}"
             if comment := constraint["comment"]:
                 on = f"COMMENT ON CONSTRAINT {name} ON DOMAIN {place}"
                 yield f"{on} IS {quote_text(comment)}"

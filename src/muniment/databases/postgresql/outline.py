@@ -23,7 +23,7 @@ from muniment.sql.types import PredefinedType
 
 __all__ = [
     "describe_column", "describe_foreign_key", "describe_key", "describe_trigger", "index_key",
-    "original", "result_columns", "with_view_tables",
+    "original", "orphan_sql", "result_columns", "twin_sql", "with_view_tables",
 ]  # fmt: skip
 
 CLOB = PredefinedType("CLOB")
@@ -80,6 +80,28 @@ def describe_foreign_key(row: Row) -> ForeignKey:
         delete_action=_ACTIONS[row["confdeltype"]],
         update_action=_ACTIONS[row["confupdtype"]],
         description=row["comment"],
+    )
+
+
+def twin_sql(row: Row, key: UniqueKey, primary: bool) -> str:
+    """The query for rows of a table and its heirs with one key; NULL is none, or no primary one."""
+    place, columns = quote(row["schema"], row["name"]), [quote(name) for name in key.columns]
+    complete = " AND ".join(f"{column} IS NOT NULL" for column in columns)
+    twins = f"SELECT 1 FROM {place} WHERE {complete} GROUP BY {', '.join(columns)}"
+    sql = f"(SELECT 1 FROM {place} WHERE NOT ({complete}) LIMIT 1) UNION ALL " if primary else ""
+    return f"{sql}({twins} HAVING count(*) > 1 LIMIT 1)"
+
+
+def orphan_sql(row: Row, key: ForeignKey) -> str:
+    """The query for a row that refers to none, by the text of its values."""
+    there = " AND ".join(
+        f"p.{quote(r.referenced)}::text = c.{quote(r.column)}::text" for r in key.references
+    )
+    refers = " AND ".join(f"c.{quote(r.column)} IS NOT NULL" for r in key.references)
+    parent = quote(key.referenced_schema, key.referenced_table)
+    return (
+        f"SELECT 1 FROM {quote(row['schema'], row['name'])} c"
+        f" WHERE {refers} AND NOT EXISTS (SELECT 1 FROM {parent} p WHERE {there}) LIMIT 1"
     )
 
 

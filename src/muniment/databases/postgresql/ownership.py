@@ -30,6 +30,7 @@ FROM pg_default_acl d LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace, LAT
 """
 
 # Who owns what, but for what the server's first user owns. Sequences of columns follow tables.
+# The schema public, in which its owner may create, is born with another one since version 15.
 _NAMED = {  # the word, the catalogue, and how its columns begin
     "COLLATION": ("pg_collation", "coll"),
     "CONVERSION": ("pg_conversion", "con"),
@@ -100,7 +101,8 @@ WITH objects AS (
     WHERE o.oprcode::oid <> 0 AND {OWN} AND {NO_MEMBER.format("pg_operator", "o")}{_MORE_OWNED}
 )
 SELECT o.schema, o.relation, o.object, quote_ident(pg_get_userbyid(o.owner)) AS owner
-FROM objects o WHERE o.owner <> 10 ORDER BY o.turn, o.schema, o.object
+FROM objects o WHERE o.owner <> 10 OR (o.object = 'SCHEMA public'
+    AND current_setting('server_version_num')::int >= 150000) ORDER BY o.turn, o.schema, o.object
 """
 
 # Rights that owners gave away, which they are born with; and languages closed to everybody.

@@ -25,6 +25,7 @@ _RIGHTS = {
 }  # fmt: skip
 
 
+_CLOSED_SINCE = 15  # the schema public, to those who would create something there
 _ROLES = "SELECT rolname AS name FROM pg_roles"
 
 
@@ -59,7 +60,8 @@ class Rights:
         missed: dict[tuple[str, str], list[str]] = defaultdict(list)
         for sql in self.statements:
             role = named_owner(sql) if final_stage(sql) == 2 else None
-            if role is None or role == me["name"]:
+            mine = role == me["name"] and not sql.startswith("ALTER SCHEMA public ")
+            if role is None or mine:
                 continue
             reason: str | None = "there is no such role here"
             if role in here:
@@ -87,10 +89,18 @@ class Rights:
             item = Item("privilege", f"of {right.grantee}", (sql,))
             if right.grantee not in here:
                 self.builder.leave_out(item, "there is no such role here")
-            elif (right.object or "").startswith("DATABASE "):
+            elif (right.object or "").startswith("DATABASE ") or self._was_usual(right):
                 self.builder.leave_out(item, "who runs the new database decides on it")
             elif reason := self._refused(right, sql, here, lenders):
                 self.builder.leave_out(item, reason)
+
+    def _was_usual(self, right: Privilege) -> bool:
+        """Whether everybody had a right up to version 14 that they are kept from since."""
+        if (right.type, right.object, right.grantee) != ("CREATE", "SCHEMA public", "PUBLIC"):
+            return False
+        product = re.match(r"PostgreSQL (\d+)", self.database.database_product or "")
+        here = self.builder.connection.info.server_version // 10000
+        return bool(product and int(product[1]) < _CLOSED_SINCE <= here)
 
     def _refused(
         self, right: Privilege, sql: str, here: set[str], lenders: set[tuple[str, str | None]]

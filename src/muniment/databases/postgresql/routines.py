@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from muniment.databases.postgresql.catalogue import Catalogue, Row
 from muniment.databases.postgresql.connection import Connection, quote, rows
 from muniment.databases.postgresql.originals import aggregate_sql
+from muniment.databases.postgresql.outline import original
+from muniment.databases.postgresql.roles import membership_limits
 from muniment.databases.postgresql.types import archived_type
 from muniment.sql.model import Parameter, Privilege, Role, Routine, User
 from muniment.sql.types import PredefinedType
@@ -75,10 +77,13 @@ SELECT r.rolname AS name, r.rolcanlogin, shobj_description(r.oid, 'pg_authid') A
 FROM pg_roles r WHERE r.rolname !~ '^pg_' ORDER BY r.rolname
 """
 
+# Up to version 15 a member inherits rights from all roles or from none, and may become any of them.
 _MEMBERS = """
 SELECT pg_get_userbyid(m.roleid) AS role, pg_get_userbyid(m.member) AS member,
-    pg_get_userbyid(m.grantor) AS grantor, m.admin_option
-FROM pg_auth_members m ORDER BY role, member, grantor
+    pg_get_userbyid(m.grantor) AS grantor, m.admin_option,
+    COALESCE((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit) AS inherits,
+    COALESCE((to_jsonb(m) ->> 'set_option')::boolean, true) AS becomes
+FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.member ORDER BY role, member, grantor
 """
 
 # Relations, columns, schemas, routines and types whose rights are not the ones they are born with.
@@ -147,7 +152,9 @@ def read_privileges(connection: Connection, taken: Callable[[str], bool]) -> Ite
         if not row["role"].startswith("pg_"):
             option = "ADMIN" if row["admin_option"] else None
             role = f"ROLE {quote(row['role'])}"
-            yield Privilege("MEMBER", row["grantor"], row["member"], role, option)
+            limits = membership_limits(row["inherits"], row["becomes"])
+            description = original(None, filter(None, [limits]))
+            yield Privilege("MEMBER", row["grantor"], row["member"], role, option, description)
     for row in rows(connection, _RIGHTS):
         if row["home"] is None or taken(row["home"]):
             yield Privilege(

@@ -46,7 +46,8 @@ _DEFINITION = re.compile(
       | ALTER\ [^;]+\ OWNER\ TO\ [^;]+\Z
       | COMMENT\s+ON\b
       | SECURITY\s+LABEL\s+FOR\b
-      | REVOKE\ (EXECUTE|USAGE)\ ON\ (FUNCTION|PROCEDURE|TYPE|SCHEMA|LANGUAGE)\ .*\ FROM\ PUBLIC\Z
+      | REVOKE\ (EXECUTE|USAGE|CREATE)\ ON
+        \ (FUNCTION|PROCEDURE|TYPE|SCHEMA|LANGUAGE)\ .*\ FROM\ PUBLIC\Z
       | REVOKE\ [A-Z]+\ ON\ (TABLE|SEQUENCE)\ .*\ FROM\ CURRENT_USER\Z
       | SELECT\ pg_catalog\.setval\(
         (E'(?:[^'\\]|''|\\\\)+'|'(?:[^'\\]|'')+'),\ -?\d+,\ (true|false)\)\Z""",
@@ -73,11 +74,13 @@ _STAGES = (  # of what follows everything else; the first that matches holds
 _DATABASE_SETTING = re.compile(r"ALTER (ROLE .* IN )?DATABASE ", re.DOTALL)
 _OWNER = re.compile(rf".* OWNER TO (?P<role>{_NAME})\Z", re.DOTALL)
 _EARLY = re.compile(
-    r"CREATE (UNLOGGED )?TABLE\b|ALTER TABLE ONLY .* ALTER COLUMN .* (SET DEFAULT|DROP DEFAULT|SET"
-    r" NOT NULL|SET STORAGE|SET COMPRESSION)\b|ALTER TABLE .* ATTACH PARTITION ",
-    re.DOTALL,
+    rf"""CREATE\ (UNLOGGED\ )?TABLE\b
+      | ALTER\ TABLE\ ONLY\ .*\ ALTER\ COLUMN\ .*
+        \ (SET\ (DEFAULT|NOT\ NULL|EXPRESSION|STORAGE|COMPRESSION)|DROP\ DEFAULT)\b
+      | ALTER\ TABLE\ {_PLACE}\ (ATTACH\ PARTITION|INHERIT)\ """,
+    re.VERBOSE | re.DOTALL,
 )
-_CONSTRAINT = re.compile(rf"ALTER TABLE (?P<place>{_PLACE}) ADD CONSTRAINT (?P<name>{_NAME}) ")
+_CONSTRAINT = re.compile(rf"ALTER TABLE (ONLY )?{_PLACE} ADD CONSTRAINT (?P<name>{_NAME}) ")
 _INDEX = re.compile(rf"CREATE UNIQUE INDEX (?P<name>{_NAME}) ON ")
 _OWN_ROWS = re.compile(r"-- rows of its own: (\d{1,18})")
 
@@ -148,7 +151,19 @@ def kind_and_name(sql: str) -> tuple[str, str] | None:
 
 
 def is_early(sql: str) -> bool:
-    """Whether a statement of a table's block has to run before its rows come."""
+    """Whether a statement of a table's block has to run before its rows come.
+
+    What is set without the word COLUMN waits until all tables are there.
+
+    >>> is_early('ALTER TABLE ONLY t ALTER COLUMN "a" SET NOT NULL')
+    True
+    >>> is_early('ALTER TABLE ONLY t ALTER "a" SET NOT NULL')
+    False
+    >>> is_early('ALTER TABLE "s"."t" INHERIT "s"."u"')
+    True
+    >>> is_early("ALTER TABLE t ADD CONSTRAINT c CHECK (a > 1) NO INHERIT NOT VALID")
+    False
+    """
     return _EARLY.match(sql) is not None
 
 
@@ -196,7 +211,7 @@ def moved(sql: str, names: Mapping[str, str]) -> str:
         elif kind == "dollar" or (
             kind == "word"
             and text.upper() == "SCHEMA"
-            and (number < 4 or tokens[number - 2][1].upper() == "IN")
+            and (number < 4 or tokens[number - 2][1].upper() in ("IN", "ON", "WITH"))
         ):
             follows = [n for n in range(number + 1, len(tokens)) if tokens[n][0] != "space"]
             if kind == "word" and follows and _unquoted(tokens[follows[0]][1]) in names:

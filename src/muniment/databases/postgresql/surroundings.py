@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from muniment.databases.postgresql.catalogue import NO_MEMBER, OWN, Catalogue, Row
 from muniment.databases.postgresql.connection import Connection, quote, quote_text, rows
+from muniment.databases.postgresql.nulls import column_not_null
+from muniment.databases.postgresql.originals import column_sql
 
 __all__ = [
     "event_triggers", "foreign_servers", "foreign_table_sql", "labels", "publications", "settings",
@@ -127,13 +129,8 @@ def foreign_table_sql(connection: Connection, catalogue: Catalogue, row: Row) ->
     (facts,) = rows(connection, _FOREIGN, row["oid"])
     columns = []
     for column in catalogue.columns[row["oid"]]:
-        sql = f"    {quote(column['name'])} {column['type']}"
-        sql += _options((facts["columns"] or {}).get(column["name"]))
-        if column["collation"]:
-            sql += f" COLLATE {column['collation']}"
-        if column["expression"]:
-            sql += f" DEFAULT {column['expression']}"
-        columns.append(sql + (" NOT NULL" if column["attnotnull"] else ""))
+        sql = column_sql(column, _options((facts["columns"] or {}).get(column["name"])))
+        columns.append(f"    {sql}{column_not_null(row, column, set())}")
     listed = "\n" + ",\n".join(columns) + "\n" if columns else ""
     head = f"CREATE FOREIGN TABLE {quote(row['schema'], row['name'])} ({listed})"
     return f"{head} SERVER {quote(facts['server'])}{_options(facts['options'])}"

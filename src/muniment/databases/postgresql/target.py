@@ -143,9 +143,28 @@ class PostgresqlTarget:
                 if sql.startswith("CREATE EXTENSION "):
                     self._builder.make(Item("extension", sql.rpartition(" EXISTS ")[2], (sql,)))
         items = [*self._types_and_routines(database), *self._table_items(database)]
-        for item, reason in self._builder.settle(items):
+        failed = self._builder.settle(items)
+        if any(item.kind == "type" for item, _ in failed):
+            failed = self._make_types_otherwise(database, failed)
+        for item, reason in failed:
             self._make_otherwise(database, item, reason)
         self._look_at_tables(database)
+
+    def _make_types_otherwise(
+        self, database: Database, failed: list[tuple[Item, str]]
+    ) -> list[tuple[Item, str]]:
+        """Make types from the model whose own definition does not work here; return the rest."""
+        nearest = {thing: sql for schema in database.schemas for thing, sql in create_types(schema)}
+        waiting = []
+        for item, reason in failed:
+            sql = nearest.get(item.name) if item.kind == "type" else None
+            if sql is None or self._builder.attempt(sql):
+                waiting.append(item)
+            else:
+                self._builder.notes.append(
+                    f"type {item.name} was made by SQL:2008 types: {reason.rstrip('.')}."
+                )
+        return self._builder.settle(waiting)
 
     def _make_room(self, database: Database) -> None:
         """Refuse to touch what is there, unless all of it is replaced."""
@@ -228,7 +247,8 @@ class PostgresqlTarget:
         usable = {c.name for c in table.columns if self._same and self._is_known_type(schema, c)}
         nearest = create_table_sql(schema, table, usable)
         others = ", ".join(c.name for c in table.columns if c.name not in usable)
-        by_types = f"{others} by SQL:2008 types" if usable else "by its SQL:2008 types"
+        by_types = f"{others} by SQL:2008 types" if others else "from its columns alone"
+        by_types = by_types if usable else "by its SQL:2008 types"
         self._builder.notes.append(
             f"{schema.name}.{table.name} was made {by_types}: {reason.rstrip('.')}."
         )
