@@ -238,6 +238,17 @@ class TestExactness:
             assert found.equal, found.differences
             assert found.notes == (f"{database}.t.v was archived as text, and is compared as such",)
 
+    def test_every_column_can_be_archived_as_text(
+        self, mariadb: MariadbServer, rich: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "a.siard"
+        transfer.archive(mariadb.url(rich), path, Selection(as_text=("*",)))
+        found = compare(mariadb.url(rich), str(path))
+        assert found.equal, found.differences
+        again, _ = restored(mariadb, path)
+        back = compare(str(path), mariadb.url(again))
+        assert {table.digest[0] == table.digest[1] for table in back.tables} == {True}
+
     def test_all_columns_that_do_not_fit_are_named_at_once(
         self, mariadb: MariadbServer, tmp_path: Path
     ) -> None:

@@ -240,7 +240,8 @@ class MariadbSource:
             f"{quote(name)}={_literal(relation.facts[name].native, text)}"
             for name, text in zip(relation.key, key, strict=True)
         )
-        value = raw_sql(column.name, facts.native, predefined(column), facts.charset)
+        as_text = self._selection.wants_text(schema.name, table.name, column.name)
+        value = raw_sql(column.name, facts.native, predefined(column), facts.charset, as_text)
         place = f"{schema.name}.{table.name}.{column.name}"
         return BufferedReader(
             _LobStream(self._session, value, f"{relation.sql} WHERE {found}", place), 1 << 20

@@ -71,12 +71,16 @@ def _json(column: str) -> tuple[str, str]:
 
 
 def raw_sql(
-    name: str, native: NativeType | None, archived: PredefinedType, charset: str | None
+    name: str,
+    native: NativeType | None,
+    archived: PredefinedType,
+    charset: str | None,
+    as_text: bool,
 ) -> str:
     """Return SQL for a large value as it lies in a file: bytes, or text in UTF-8."""
-    if archived.kind is Kind.BINARY:
+    if archived.kind is Kind.BINARY and not as_text:
         return quote(name)
-    return cell_sql(name, native, archived, charset, as_text=False)[0]
+    return cell_sql(name, native, archived, charset, as_text)[0]
 
 
 def _text(column: str, charset: str) -> tuple[str, str]:
@@ -90,7 +94,10 @@ def _any_text(column: str, native: NativeType | None, charset: str | None) -> tu
     """Any value as the server spells it; bytes that are not text as X'…'."""
     kind = native.name if native else ""
     octets = f"CONCAT('X''',HEX({column}),'''')"
-    if kind in SPATIAL or kind == "bit" or "binary" in kind or "blob" in kind:
+    if kind in SPATIAL:  # as it is otherwise, where that is exact
+        text, same = _spatial(column)
+        return f"IF({column} IS NULL,NULL,IF({same},{text},{octets}))", ""
+    if kind == "bit" or "binary" in kind or "blob" in kind:
         return octets, ""
     if charset is None or kind in ("date", "time", "datetime", "timestamp"):
         return f"BINARY CAST({column} AS CHAR)", ""
@@ -124,7 +131,8 @@ def value_sql(
     textual = archived.kind is Kind.TEXT
     if kind in SPATIAL:
         srid = f"CAST(SUBSTRING_INDEX(SUBSTRING({cell},6),';',1) AS UNSIGNED)"
-        return f"ST_GeomFromText(SUBSTRING({cell},LOCATE(';',{cell})+1),{srid})"
+        value = f"ST_GeomFromText(SUBSTRING({cell},LOCATE(';',{cell})+1),{srid})"
+        return f"IF(LEFT({cell},1)='X',UNHEX(SUBSTRING({cell},3,LENGTH({cell})-3)),{value})"
     if archived.kind is Kind.BOOLEAN:
         return f"({cell} IN ('true','1'))"
     if kind == "bit":
