@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from muniment.errors import SiardError
 from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
+from muniment.sql.types import NamedType
 
 __all__ = ["Difference", "TablePair", "compare_definitions", "matched_tables"]
 
@@ -117,6 +118,12 @@ def _are_named_alike(a: str, b: str) -> bool:
     return left == right
 
 
+def _original(column: Column, other: Column) -> str | None:
+    """A column's original type, unless the other has only the name of a type: SIARD 2.0 does so."""
+    named = isinstance(other.type, NamedType) and other.type_original is None
+    return None if named else column.type_original
+
+
 def _same_product_differences(a: Table, b: tuple[Schema, Table]) -> Iterator[Difference]:
     """What one product can say about a table, and another cannot always repeat."""
     schema, table = b
@@ -127,7 +134,7 @@ def _same_product_differences(a: Table, b: tuple[Schema, Table]) -> Iterator[Dif
         if y is None:
             continue
         for what, left, right in (
-            ("original type", x.type_original, y.type_original),
+            ("original type", _original(x, y), _original(y, x)),
             ("default", x.default_value, y.default_value),
         ):
             if left != right:

@@ -227,6 +227,20 @@ def test_intervals_archived_as_text_are_compared_as_text(tmp_path: Path) -> None
         assert compare(*places).equal
 
 
+def test_an_archive_of_siard_2_0_equals_its_source(tmp_path: Path) -> None:
+    """It has no place for the original type of a column whose type has a name."""
+    path, archived = tmp_path / "a.duckdb", tmp_path / "a.siard"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TYPE mood AS ENUM ('glad', 'sad')")
+        connection.execute("CREATE TABLE t (m mood, s STRUCT(a INTEGER, b VARCHAR))")
+        connection.execute("INSERT INTO t VALUES ('sad', {'a': 1, 'b': 'x'})")
+    options = transfer.ArchiveOptions(version="2.0")
+    transfer.archive(f"duckdb:///{path}", archived, options=options)
+    for places in ((f"duckdb:///{path}", str(archived)), (str(archived), f"duckdb:///{path}")):
+        result = compare(*places)
+        assert result.equal, result.differences
+
+
 def test_tables_with_foreign_keys_are_loaded_once_after_what_they_refer_to(
     shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
