@@ -87,6 +87,13 @@ def _form(a: Shape, b: Shape) -> str | None:
 
 
 def _number(cell: bytes) -> bytes:
+    whole, point, rest = cell.partition(b".")
+    if whole.isdigit() and (len(whole) == 1 or not whole.startswith(b"0")):  # as most are spelt
+        if not point:
+            return cell
+        if rest.isdigit():
+            rest = rest.rstrip(b"0")
+            return whole + point + rest if rest else whole
     if not _NUMERAL.fullmatch(cell):
         return cell
     value = Decimal(cell.decode())
