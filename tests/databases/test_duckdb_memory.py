@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -128,8 +129,8 @@ def test_many_rows_that_break_a_key_come_without_it(
         (found,) = duplicated(made)
         return [("PRIMARY KEY", UniqueKey("wrong", ("a",))), found]
 
-    monkeypatch.setattr(tables, "unique_keys", with_another)
-    monkeypatch.setattr("muniment.databases.duckdb.target.unique_keys", with_another)
+    for module in (tables, sys.modules[DuckdbTarget.__module__]):
+        monkeypatch.setattr(module, "unique_keys", with_another)
     report = transfer.restore(archive, f"duckdb:///{tmp_path / 'back.duckdb'}")
     assert [(left.kind, left.name) for left in report.left_out] == [
         ("primary key", "wrong of main.t")
