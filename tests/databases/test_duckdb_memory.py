@@ -184,3 +184,14 @@ def test_what_is_in_the_file_leaves_the_memory(
         (limit,) = database.execute("SELECT current_setting('memory_limit')").fetchone()
         assert "GiB" in limit  # a statement has no limit
         assert database.execute("SELECT v FROM t WHERE id = hash(7)").fetchone() == ("value 7",)
+
+
+def test_a_table_of_very_many_columns_is_read(tmp_path: Path) -> None:
+    """DuckDB adds no more than a thousand numbers, and its questions take more memory then."""
+    path = tmp_path / "a.duckdb"
+    columns = ", ".join(f"c{number} VARCHAR" for number in range(1010))
+    with duckdb.connect(path) as database:
+        database.execute(f"CREATE TABLE t ({columns})")
+        database.execute("INSERT INTO t (c0, c1009) VALUES ('x', 'y'), (NULL, NULL)")
+    report = transfer.archive(f"duckdb:///{path}", tmp_path / "a.siard")
+    assert [table.rows for table in report.tables] == [2]

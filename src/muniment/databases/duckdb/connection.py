@@ -14,7 +14,7 @@ try:
 except ImportError as error:
     raise MissingDriver("DuckDB", "duckdb") from error
 
-__all__ = ["Connection", "connect", "first_line", "is_one_create", "rows", "translated"]
+__all__ = ["Connection", "asked", "connect", "first_line", "is_one_create", "rows", "translated"]
 
 Connection = Any  # the driver ships no types
 
@@ -74,15 +74,20 @@ def translated(doing: str) -> Iterator[None]:
 
 def rows(connection: Connection, sql: str, *parameters: object) -> list[dict[str, Any]]:
     """Return the rows of a small query, by column name."""
-    cursor = connection.cursor()
     with translated("a query"):
-        try:
-            cursor.execute(sql, list(parameters))
-        except duckdb.OutOfMemoryException:  # a value larger than the small cache
-            cursor.execute("RESET memory_limit")
-            cursor.execute(sql, list(parameters))
+        cursor = asked(connection, sql, *parameters)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def asked(connection: Connection, sql: str, *parameters: object) -> Connection:
+    """Run a query in little memory, or with room if a value or all columns need more."""
+    cursor = connection.cursor()
+    try:
+        return cursor.execute(sql, list(parameters))
+    except duckdb.OutOfMemoryException:
+        cursor.execute("RESET memory_limit")
+        return cursor.execute(sql, list(parameters))
 
 
 def is_one_create(sql: str) -> bool:

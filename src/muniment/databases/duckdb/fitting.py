@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from muniment.databases.duckdb.connection import Connection, rows, translated
+from muniment.databases.duckdb.connection import Connection, asked, rows, translated
 from muniment.databases.duckdb.types import (
     DuckType,
     Enumeration,
@@ -160,8 +160,7 @@ class _TableTypes:
             return
         relation = relation_sql(self.connection, self.selection, self.schema.name, self.table.name)
         with translated(f"to read {self.schema.name}.{self.table.name}"):
-            cursor = self.connection.cursor()
-            cursor.execute(f"SELECT {', '.join(self.questions)} FROM {relation}")
+            cursor = asked(self.connection, f"SELECT {', '.join(self.questions)} FROM {relation}")
             self.answers = list(reversed(cursor.fetchone()))
 
     def _column(self, column: Column, duck: DuckType | None) -> Column:

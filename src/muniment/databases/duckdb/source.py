@@ -205,7 +205,7 @@ class DuckdbSource:
             return _PART_ROWS
         (row,) = rows(
             self._connection,
-            f"SELECT coalesce(avg({' + '.join(widths)}), 0) AS width FROM"
+            f"SELECT coalesce(avg(list_sum([{', '.join(widths)}])), 0) AS width FROM"
             f" (FROM {quote(schema.name)}.{quote(table.name)} LIMIT {_LOOKED_AT})",
         )
         size = _PART_ROWS
