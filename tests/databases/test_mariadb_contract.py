@@ -25,7 +25,7 @@ def filled(mariadb: MariadbServer) -> Iterator[str]:
     with create_target(mariadb.url()) as target:
         sample.copy(target, sample.DATABASE, sample.ROWS)
     yield mariadb.url("main")
-    mariadb.run("DROP DATABASE main")
+    mariadb.run("DROP DATABASE IF EXISTS main")
 
 
 class TestMariadb(SourceContract):

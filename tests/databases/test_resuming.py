@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from muniment.compare import compare
+from muniment.databases import open_source
 from muniment.errors import UsageError
 from muniment.siard import open_siard
 from muniment.transfer import ArchiveOptions, Progress, Report, archive, restore
@@ -125,6 +126,32 @@ def test_mariadb_says_that_it_may_have_changed(
     mariadb.run("UPDATE t1 SET name = 'new'", database=name)
     assert OTHER in run(mariadb.url(name), tmp_path / "a.siard").notes
     assert "may have changed" in description(tmp_path / "a.siard")
+
+
+def test_a_change_is_seen_at_once(mariadb: MariadbServer) -> None:
+    name, tokens = mariadb.new_database(), []
+    mariadb.run(*SQL, database=name)
+    for number in range(20):
+        mariadb.run(f"UPDATE t1 SET name = '{number}'", database=name)
+        with open_source(mariadb.url(name)) as source:
+            tokens.append(source.snapshot_token())
+    known = [token for token in tokens if token is not None]
+    assert len(set(known)) == len(known)
+
+
+def test_a_user_who_may_know_little_goes_on(mariadb: MariadbServer, tmp_path: Path) -> None:
+    name = mariadb.new_database()
+    mariadb.run(
+        *SQL,
+        "CREATE USER IF NOT EXISTS going@localhost",
+        f"GRANT SELECT ON `{name}`.* TO going@localhost",
+        database=name,
+    )
+    url = mariadb.url(name, "going")
+    interrupted(url, tmp_path / "a.siard")
+    notes = run(url, tmp_path / "a.siard").notes
+    assert OTHER in notes or (SAME in notes and not is_mysql())
+    assert compare(mariadb.url(name), str(tmp_path / "a.siard")).equal
 
 
 # Restoring into a server that cannot undo definitions

@@ -43,7 +43,7 @@ class Product:
     quoted_defaults: bool  # whether COLUMN_DEFAULT is an expression as SQL writes it
     sequences: bool
     scale: int  # the most digits after the point
-    log_position: str  # the status variable that says how much InnoDB has logged
+    log_position: str  # the statement that says how much InnoDB has logged by now
 
 
 _MARIADB = Product(
@@ -58,7 +58,7 @@ _MARIADB = Product(
     quoted_defaults=True,
     sequences=True,
     scale=38,
-    log_position="Innodb_lsn_current",
+    log_position="SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'",
 )
 _MYSQL = Product(
     "MySQL",
@@ -73,7 +73,7 @@ _MYSQL = Product(
     quoted_defaults=False,
     sequences=False,
     scale=30,
-    log_position="Innodb_redo_log_current_lsn",
+    log_position="SHOW ENGINE INNODB STATUS",  # its status variable is some milliseconds late
 )
 
 # What the driver's error numbers mean to people.

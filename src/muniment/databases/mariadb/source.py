@@ -6,6 +6,7 @@ writers for the moment in which they all start theirs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ __all__ = ["MariadbSource", "open_source"]
 
 _PART = 1 << 16  # rows; the parts of a table are the same whatever the number of workers
 _LOB_PIECE = 1 << 22
+_LOGGED = re.compile(r"(?:\A|^Log sequence number +)(\d+)$", re.MULTILINE)
 _LOCK_PATIENCE = 5  # seconds; while a lock is waited for, others wait behind it
 
 
@@ -68,12 +70,21 @@ def _start(session: Session) -> str | None:
 
 
 def _position(session: Session) -> str | None:
-    """Where InnoDB's log ends: nothing was stored while that stays the same."""
-    found = session.rows(f"SHOW GLOBAL STATUS LIKE '{session.product.log_position}'")
+    """Where InnoDB's log ends: nothing was stored while that stays the same.
+
+    None if the user may not know; MySQL wants the privilege PROCESS.
+    """
+    try:
+        rows = session.rows(session.product.log_position)
+    except err.MySQLError as error:
+        if error.args[0] != 1227:
+            raise
+        return None
+    found = _LOGGED.findall(str(rows[0][-1])) if rows else []
     if not found:
         return None
     where = session.rows("SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir)")[0][0]
-    return f"{where} {found[0][1]}"
+    return f"{where} {found[-1]}"  # statements of others stand above it
 
 
 @dataclass(frozen=True)
