@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,20 @@ def samples() -> Path:
     if not SAMPLES.is_dir():
         pytest.skip("the corpora of real archives are not beside the project")
     return SAMPLES
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of three megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
+    if os.getuid() or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("only root can mount a small file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture(scope="session")

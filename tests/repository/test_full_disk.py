@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,25 +19,11 @@ import pytest
 from muniment.repository import Session, Source, Store
 from muniment.repository.verify import verify
 
-DISK = 3 << 20
+DISK = 3 << 20  # bytes of the fixture `disk`
 
 
 def content(name: str) -> bytes:
     return f"{name}\n".encode() * 700
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of three megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(folder)]
-    if os.getuid() or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("only root can mount a small file system")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def leave(disk: Path, space: int) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +71,8 @@ def translated(doing: str) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise DatabaseError("the disk is full; free some space and start again") from error
         raise DatabaseError(f"DuckDB refused {doing}: {first_line(error)}") from error
 
 
