@@ -12,7 +12,8 @@ MunimentError
 ├── Unfit                  a value has no place in the type of its column
 ├── DigestMismatch         bytes are not those that were written
 ├── DatabaseError          a live database refused
-│   └── MissingDriver      names the extra to install
+│   ├── MissingDriver      names the extra to install
+│   └── TableGone          somebody dropped or renamed it meanwhile
 ├── DamagedSource          a table does not hold the rows that it should
 ├── WorkerDied             a worker process ended before its work did
 ├── StoreError             a store refuses: what it keeps would be lost or contradicted
@@ -158,6 +159,17 @@ class MissingDriver(DatabaseError):
 
     def __reduce__(self) -> tuple[type[MissingDriver], tuple[str, str]]:
         return MissingDriver, (self.product, self.extra)
+
+
+class TableGone(DatabaseError):
+    """Somebody dropped or renamed a table between the moment it was seen and that of its lock."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        super().__init__(f"{where} was dropped or renamed meanwhile; run the command again")
+
+    def __reduce__(self) -> tuple[type[TableGone], tuple[str]]:
+        return TableGone, (self.where,)
 
 
 class DamagedSource(MunimentError):

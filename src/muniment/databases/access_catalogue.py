@@ -12,6 +12,7 @@ from pathlib import Path
 from muniment.databases.access_values import sql_type
 from muniment.errors import DatabaseError
 from muniment.sql.model import (
+    UNKNOWN_COLUMNS,
     Column,
     Database,
     ForeignKey,
@@ -22,7 +23,6 @@ from muniment.sql.model import (
     View,
 )
 from muniment.sql.original import Original, join_original
-from muniment.sql.types import PredefinedType
 
 __all__ = ["AccessColumn", "AccessTable", "Catalogue", "read_catalogue"]
 
@@ -241,8 +241,7 @@ def _views(path: Path, tool: Tool) -> Iterator[View]:
             # Not as the view's own query: joins, groups and aliases are missing, so that it may
             # run and say something else.
             words = f"What mdbtools reads of the stored query, which is not all of it:\n{query}"
-            columns = (Column("unknown", PredefinedType("CLOB"), nullable=True),)
-            yield View(name, columns, description=words)
+            yield View(name, UNKNOWN_COLUMNS, description=words)
 
 
 def _notes(

@@ -13,6 +13,7 @@ import apsw
 from muniment.databases.sqlite_types import declared_type, type_of_classes
 from muniment.errors import UsageError
 from muniment.sql.model import (
+    UNKNOWN_COLUMNS,
     CheckConstraint,
     Column,
     Database,
@@ -26,7 +27,7 @@ from muniment.sql.model import (
 )  # fmt: skip
 from muniment.sql.names import quoted
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection, view_words
+from muniment.sql.selection import Selection, broken_view, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = ["Catalogue", "Relation", "read_catalogue"]
@@ -333,18 +334,14 @@ class _CatalogueReader:
     def _view(self, name: str) -> View | None:
         info = self._info(name)
         if not info:
-            self._result.notes.append(
-                f"the view {name} is broken in the database itself; only its text was archived"
-            )
+            self._result.notes.append(broken_view(name))
         match = _VIEW.match(self._sql["view", name][1])
         columns = tuple(
             Column(column, declared_type(declared) or _TEXT, declared or None, True)
             for _, column, declared, _, _, _, _ in info
         )
         query = self._sql["view", name][1][match.end() :] if match else self._sql["view", name][1]
-        if not columns:
-            columns = (Column("unknown", _TEXT),)
-        return View(name, columns, query_original=query.strip())
+        return View(name, columns or UNKNOWN_COLUMNS, query_original=query.strip())
 
     def _with_extra_tables(self, database: Database, views: list[View]) -> Database:
         """Add the tables that are made from views and queries."""

@@ -12,10 +12,10 @@ from muniment.errors import NotFound
 from muniment.sql.types import NamedType, PredefinedType, Type
 
 __all__ = [
-    "Array", "Attribute", "CheckConstraint", "Column", "Database", "Field", "ForeignKey", "Leaf",
-    "MessageDigest", "Parameter", "Privilege", "Reference", "Role", "Routine", "Schema", "Shape",
-    "Struct", "Table", "Trigger", "UniqueKey", "User", "UserType", "View", "shape_of",
-    "supertypes",
+    "UNKNOWN_COLUMNS", "Array", "Attribute", "CheckConstraint", "Column", "Database", "Field",
+    "ForeignKey", "Leaf", "MessageDigest", "Parameter", "Privilege", "Reference", "Role", "Routine",
+    "Schema", "Shape", "Struct", "Table", "Trigger", "UniqueKey", "User", "UserType", "View",
+    "shape_of", "supertypes",
 ]  # fmt: skip
 
 
@@ -152,6 +152,10 @@ class View:
     query_original: str | None = None
     description: str | None = None
     rows: int | None = None
+
+
+# For a view of which they cannot be known; the standard wants at least one.
+UNKNOWN_COLUMNS = (Column("unknown", PredefinedType("CLOB"), nullable=True),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from muniment.sql.model import Database, Schema, Table, View
 from muniment.sql.original import join_original, split_original
 from muniment.sql.types import PredefinedType
 
-__all__ = ["Selection", "view_words"]
+__all__ = ["Selection", "broken_view", "view_words"]
 
 T = TypeVar("T")
 
@@ -22,6 +22,11 @@ def view_words(view: View) -> str:
     query = f"The rows of a view: {view.query_original}"
     note = query if view.query_original else "The rows of a view."
     return f"{view.description}\n{note}" if view.description else note
+
+
+def broken_view(name: str) -> str:
+    """What people should know of a view whose tables or columns are gone."""
+    return f"the view {name} is broken in the database itself; only its text was archived"
 
 
 def _none() -> Mapping[str, str]:

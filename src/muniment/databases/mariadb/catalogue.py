@@ -19,7 +19,7 @@ from muniment.databases.mariadb.programs import (
 from muniment.databases.mariadb.queries import query_columns
 from muniment.databases.mariadb.rights import read_rights
 from muniment.databases.mariadb.types import SPATIAL, NativeType, archived_type, parse_native
-from muniment.errors import DatabaseError, UsageError
+from muniment.errors import DatabaseError, TableGone, UsageError
 from muniment.sql.model import (
     CheckConstraint,
     Column,
@@ -39,6 +39,7 @@ __all__ = ["Catalogue", "ColumnFacts", "Relation", "read_catalogue"]
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 _SNAPSHOTS = {"InnoDB", "ROCKSDB", "TokuDB", "MyRocks"}
 _DENIED = (1142, 1143, 1227, 1370)
+_NO_SUCH_TABLE = 1146
 _CLOB = PredefinedType("CLOB")
 
 
@@ -90,24 +91,23 @@ class _Reader:
     def read(self) -> Catalogue:
         session, address = self._session, self._session.address
         self._engines: dict[str, list[str]] = defaultdict(list)
+        listed = [row for row in self._rows(_TABLES) if self._is_table(row)]
+        readable = [row for row in listed if self._is_readable((row[0], row[1]))]
         columns = self._known = self._columns()
         keys, foreign, checks = self._keys(), self._foreign(), self._checks()
         triggers, self._triggers_notes = read_triggers(session, self._names)
         self.notes += self._triggers_notes
         tables: dict[str, list[Table]] = {name: [] for name in self._names}
-        for row in self._rows(_TABLES):
+        for row in readable:
             key = (row[0], row[1])
-            if self._is_table(row) and self._is_readable(key):
-                table = self._table(
-                    row, columns.get(key, []), keys.get(key, {}), checks.get(key, [])
+            table = self._table(row, columns.get(key, []), keys.get(key, {}), checks.get(key, []))
+            tables[key[0]].append(
+                replace(
+                    table,
+                    foreign_keys=tuple(foreign.get(key, ())),
+                    triggers=tuple(triggers.get(key, ())),
                 )
-                tables[key[0]].append(
-                    replace(
-                        table,
-                        foreign_keys=tuple(foreign.get(key, ())),
-                        triggers=tuple(triggers.get(key, ())),
-                    )
-                )
+            )
         views, notes = read_views(session, self._names, self._view_columns(columns))
         self.notes += notes
         schemas = []
@@ -164,10 +164,12 @@ class _Reader:
         )
 
     def _is_readable(self, key: tuple[str, str]) -> bool:
-        """Look at a table; this also keeps it from being altered while its rows are read."""
+        """Look at a table; from now on nobody alters it before its rows are read."""
         try:
             self._session.rows(f"SELECT 1 FROM {quote(*key)} LIMIT 0")
         except err.MySQLError as error:
+            if error.args[0] == _NO_SUCH_TABLE:
+                raise TableGone(".".join(key)) from error
             if error.args[0] not in _DENIED:
                 raise
             if self._selection.tables:

@@ -11,8 +11,17 @@ from pymysql import err
 
 from muniment.databases.mariadb.connection import Session, quote
 from muniment.databases.mariadb.types import archived_type, parse_native
-from muniment.sql.model import Column, Parameter, Routine, Schema, Trigger, View
+from muniment.sql.model import (
+    UNKNOWN_COLUMNS,
+    Column,
+    Parameter,
+    Routine,
+    Schema,
+    Trigger,
+    View,
+)
 from muniment.sql.original import Original, join_original
+from muniment.sql.selection import broken_view
 
 __all__ = ["read_schema", "read_triggers", "read_views", "without_definer", "without_schema"]
 
@@ -69,7 +78,10 @@ def read_views(
             if not session.product.sequences:
                 sql = _whole_view(session, schema, name) or sql
             description = join_original(None, Original(session.product.name, (sql,)))
-        found[schema].append(View(name, columns.get((schema, name), ()), None, query, description))
+        if (schema, name) not in columns:
+            notes.append(broken_view(f"{schema}.{name}"))
+        known = columns.get((schema, name), UNKNOWN_COLUMNS)
+        found[schema].append(View(name, known, None, query, description))
     return found, notes
 
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from muniment.databases import redact
 from muniment.databases.postgresql.connection import (
     Connection,
+    Refused,
     connect,
     connection_options,
     copy_out,
@@ -28,7 +29,7 @@ from muniment.databases.postgresql.connection import (
 from muniment.databases.postgresql.definitions import Relation, read_database
 from muniment.databases.postgresql.misfits import find_misfits
 from muniment.databases.postgresql.reading import CHUNK, LargeValue, Part, Reading
-from muniment.errors import DatabaseError, Unfit
+from muniment.errors import DatabaseError, TableGone, Unfit
 from muniment.kernels import fetching_kernel
 from muniment.sql.batch import Batch
 from muniment.sql.model import Database, Schema, Table
@@ -39,6 +40,7 @@ __all__ = ["PostgresqlOpener", "PostgresqlSource", "open_source", "state_token"]
 _PAGE = 8192
 _PART_PAGES = 1024
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_NO_SUCH_TABLE = "42P01"
 _RANGES_SINCE = 140000  # earlier versions read the whole table for every range
 
 
@@ -129,7 +131,12 @@ def _lock(connection: Connection, selection: Selection) -> None:
         if selection.takes(row["schema"], row["name"]):
             name = f"{row['schema']}.{row['name']}"
             place = quote(row["schema"], row["name"])
-            execute(connection, f"LOCK TABLE {place} IN ACCESS SHARE MODE", f"a lock on {name}")
+            try:
+                execute(connection, f"LOCK TABLE {place} IN ACCESS SHARE MODE", f"a lock on {name}")
+            except Refused as error:
+                if error.state != _NO_SUCH_TABLE:
+                    raise
+                raise TableGone(name) from error
 
 
 @dataclass(frozen=True)
