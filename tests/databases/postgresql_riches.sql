@@ -120,6 +120,7 @@ CREATE TABLE serials (a smallserial, b serial, c bigserial, d int DEFAULT nextva
 INSERT INTO serials DEFAULT VALUES;
 
 -- Views on views, with everything
+CREATE VIEW nothing AS SELECT; COMMENT ON VIEW nothing IS 'no column at all';
 CREATE VIEW v0 AS SELECT id, region, amount FROM sales WHERE amount > 3;
 CREATE VIEW v1 WITH (security_barrier, check_option = cascaded) AS SELECT id, region FROM v0;
 ALTER VIEW v1 ALTER COLUMN region SET DEFAULT 'eu';

@@ -15,6 +15,8 @@ import pytest
 
 from muniment.compare import compare
 from muniment.databases.mariadb.connection import Session
+from muniment.databases.postgresql import catalogue as postgresql_catalogue
+from muniment.databases.postgresql import definitions as postgresql_definitions
 from muniment.databases.postgresql import source as postgresql_source
 from muniment.errors import DatabaseError, TableGone
 from muniment.siard import open_siard
@@ -178,3 +180,26 @@ def test_a_view_of_a_table_that_is_gone_stops_nothing(
     assert "gone" in str(views["broken"].query_original)
     assert [column.name for column in views["good"].columns] == ["a"]
     assert compare(mariadb.url(name), str(tmp_path / "a.siard")).equal
+
+
+@pytest.mark.parametrize(
+    ("sql", "before"), [("DROP VIEW v", "pg_get_viewdef"), ("DROP SEQUENCE q", "last_value")]
+)
+def test_what_goes_while_postgresql_tells_of_it_is_said_in_a_sentence(
+    postgresql: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, before: str
+) -> None:
+    """Views and sequences have no locks; the server loses its way when they go."""
+    name, ask = postgresql.new_database(), postgresql_catalogue.rows
+    make = "CREATE TABLE t (a int); CREATE VIEW v AS SELECT a FROM t; CREATE SEQUENCE q"
+    postgresql.psql(name, make)
+
+    def late(connection: Any, question: str, *values: Any) -> Any:
+        if before in question:
+            postgresql.psql(name, sql)
+        return ask(connection, question, *values)
+
+    for module in (postgresql_catalogue, postgresql_definitions):
+        monkeypatch.setattr(module, "rows", late)
+    with pytest.raises(TableGone, match=r"a view or a sequence was dropped .*; run the command"):
+        archive(postgresql.url(name), tmp_path / "a.siard")
+    assert list(tmp_path.iterdir()) == []

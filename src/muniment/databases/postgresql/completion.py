@@ -23,7 +23,15 @@ from muniment.sql.leftout import (
     left_out_trigger,
     left_out_view,
 )
-from muniment.sql.model import Database, ForeignKey, Schema, Table, UniqueKey, View
+from muniment.sql.model import (
+    UNKNOWN_COLUMNS,
+    Database,
+    ForeignKey,
+    Schema,
+    Table,
+    UniqueKey,
+    View,
+)
 from muniment.sql.original import split_original
 from muniment.sql.translate import (
     NotTranslatable,
@@ -353,8 +361,8 @@ class Completion:
 
 
 def _view_sql(schema: Schema, view: View, query: str) -> str:
-    names = names_sql(column.name for column in view.columns)
-    columns = f" ({names})" if names else ""
+    known = view.columns != UNKNOWN_COLUMNS  # PostgreSQL has views without any
+    columns = f" ({names_sql(column.name for column in view.columns)})" if known else ""
     place = quote(schema.name, view.name)
     return f"CREATE VIEW {place}{columns} AS\n{query.strip().rstrip(';')}"
 

@@ -49,6 +49,7 @@ from muniment.databases.postgresql.surroundings import (
 from muniment.databases.postgresql.types import Plain, archived_type
 from muniment.errors import UsageError
 from muniment.sql.model import (
+    UNKNOWN_COLUMNS,
     CheckConstraint,
     Database,
     Schema,
@@ -173,7 +174,8 @@ class _Reader:
         )
         description = original(row["comment"], view_statements(self.catalogue, row))
         query = row["query"].strip().rstrip(";")
-        return View(row["name"], tuple(columns), query_original=query, description=description)
+        known = tuple(columns) or UNKNOWN_COLUMNS
+        return View(row["name"], known, query_original=query, description=description)
 
     def _flat(self, column: Row) -> Any:
         """The type of a view's column, whose rows nobody looks at: nested ones count as text."""

@@ -41,6 +41,7 @@ _PAGE = 8192
 _PART_PAGES = 1024
 _SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _NO_SUCH_TABLE = "42P01"
+_NO_SUCH_RELATION = "could not open relation with OID"  # with the state of an internal error
 _RANGES_SINCE = 140000  # earlier versions read the whole table for every range
 
 
@@ -201,9 +202,14 @@ class PostgresqlSource:
             "SELECT current_database() AS name, current_user AS user,"
             " current_setting('server_version') AS version",
         )
-        database, relations = read_database(
-            connection, row["name"], selection, self.notes, self._state.path
-        )
+        try:
+            database, relations = read_database(
+                connection, row["name"], selection, self.notes, self._state.path
+            )
+        except Refused as error:
+            if error.state == _NO_SUCH_TABLE or error.message.startswith(_NO_SUCH_RELATION):
+                raise TableGone("a view or a sequence") from error
+            raise
         database = replace(
             database,
             database_product=f"PostgreSQL {row['version'].split()[0]}",
