@@ -215,6 +215,7 @@ def restore(
     left_out: Path | None = None,
     resume: bool = False,
     roles: bool = False,
+    index_memory: int | None = None,
     ssh: str | None = None,
     jobs: int = 0,
     progress: Watch = _quiet,
@@ -227,7 +228,8 @@ def restore(
     With ``original_types`` a database comes back with the types and definitions of its product;
     None means wherever the target is of that product. What could not be made is written as SQL to
     ``left_out``, which must not exist; None means beside a new database file, or else here. Users
-    and roles are made, without passwords, only if ``roles`` asks for that.
+    and roles are made, without passwords, only if ``roles`` asks for that. ``index_memory`` is for
+    databases that make indexes in memory (DuckDB): keys that take more bytes are left out.
     """
     started = time.monotonic()
     if left_out is not None:
@@ -236,7 +238,9 @@ def restore(
         ForgivingSource(path, roots) as archived,
         archived.explaining(),
         tunnelled(url, ssh) as place,
-        databases.open_target(place, replace=replace, resume=resume, roles=roles) as target,
+        databases.open_target(
+            place, replace=replace, resume=resume, roles=roles, index_memory=index_memory
+        ) as target,
     ):
         source = unlinked(archived, datalink_root)
         store: Source = source

@@ -130,3 +130,13 @@ def test_types_are_original_or_those_of_sql(run: Run, tmp_path: Path) -> None:
 def test_a_timeout_is_refused_where_there_is_none(run: Run, shop: str) -> None:
     result = run("archive", shop, "t.siard", "--statement-timeout", "5")
     assert result.exit_code == 2 and "no statement timeout" in result.stderr
+
+
+def test_memory_for_indexes_is_refused_where_it_means_nothing(run: Run, archive: str) -> None:
+    result = run("restore", archive, "sqlite:///again.db", "--index-memory", "1GB")
+    assert result.exit_code == 2
+    assert "leave out --index-memory" in result.stderr
+    assert run("restore", archive, "duckdb:///a.duckdb", "--index-memory", "1GB").exit_code == 0
+    wrong = run("restore", archive, "duckdb:///b.duckdb", "--index-memory", "much")
+    assert wrong.exit_code == 2
+    assert "'much' is not a size such as 45000, 700MB or 8GiB" in wrong.stderr

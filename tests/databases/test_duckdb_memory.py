@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -12,12 +12,16 @@ import pytest
 
 from muniment import transfer
 from muniment.compare import compare
-from muniment.databases.duckdb import connection, memory, pieces, tables
-from muniment.databases.duckdb.memory import Memory
-from muniment.databases.duckdb.target import DuckdbTarget
-from muniment.sql.model import UniqueKey
+from muniment.databases.duckdb import keys, memory, pieces, tables
+from muniment.databases.duckdb.keys import Keys
+from muniment.databases.duckdb.memory import IndexesTooLarge, Memory
+from muniment.databases.sqlite import SqliteSource
+from muniment.sql.model import Database, ForeignKey, Reference, UniqueKey
 
 _ROWS = 20_000
+_KEYS = (
+    "SELECT count(*) FROM duckdb_constraints() WHERE constraint_type NOT IN ('NOT NULL', 'CHECK')"
+)
 _KEPT = "SELECT sum(memory_usage_bytes)::BIGINT FROM duckdb_memory()"
 
 
@@ -28,6 +32,8 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_HELD", 1 << 20)
     monkeypatch.setattr(memory, "_UNWRITTEN", 0)
     monkeypatch.setattr(memory, "_APART", 0)
+    monkeypatch.setattr(keys, "_SLICE", 1500)
+    monkeypatch.setattr(keys, "_STEP", 3000)
     monkeypatch.setattr(tables, "_MANY_ROWS", 100)
 
 
@@ -63,14 +69,14 @@ def grove(tmp_path: Path) -> Path:
 def made_with_keys(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables that had their keys before their rows."""
     found: list[str] = []
-    make = DuckdbTarget._is_made_with_keys
+    make = Keys.make_table
 
-    def noted(self: DuckdbTarget, made: tables.NewTable) -> bool:
+    def noted(self: Keys, made: tables.NewTable) -> tables.NewTable:
         done = make(self, made)
-        found.extend([made.table.name] * done)
+        found.extend([made.table.name] * (done.keyed and not done.staged))
         return done
 
-    monkeypatch.setattr(DuckdbTarget, "_is_made_with_keys", noted)
+    monkeypatch.setattr(Keys, "make_table", noted)
     return found
 
 
@@ -122,15 +128,7 @@ def test_many_rows_that_break_a_key_come_without_it(
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER NOT NULL UNIQUE)")
         database.executemany("INSERT INTO t VALUES (?, ?)", ((i // 2, i) for i in range(4000)))
-    transfer.archive(f"sqlite:///{path}", archive)
-    duplicated = tables.unique_keys
-
-    def with_another(made: tables.NewTable) -> list[tuple[str, UniqueKey]]:
-        (found,) = duplicated(made)
-        return [("PRIMARY KEY", UniqueKey("wrong", ("a",))), found]
-
-    for module in (tables, sys.modules[DuckdbTarget.__module__]):
-        monkeypatch.setattr(module, "unique_keys", with_another)
+    _archive_with(monkeypatch, path, archive, primary_key=UniqueKey("wrong", ("a",)))
     report = transfer.restore(archive, f"duckdb:///{tmp_path / 'back.duckdb'}")
     assert [(left.kind, left.name) for left in report.left_out] == [
         ("primary key", "wrong of main.t")
@@ -141,26 +139,107 @@ def test_many_rows_that_break_a_key_come_without_it(
             back.execute("INSERT INTO t VALUES (9999, 1)")
 
 
-def test_staged_rows_whose_indexes_need_more_memory_get_it(
+def _archive_with(
+    monkeypatch: pytest.MonkeyPatch, path: Path, archive: Path, **changes: object
+) -> None:
+    """Archive a database whose tables claim more than they keep."""
+    describe = SqliteSource.describe
+
+    def described(self: SqliteSource) -> Database:
+        found = describe(self)
+        (schema,) = found.schemas
+        claimed = tuple(replace(table, **changes) for table in schema.tables)
+        return replace(found, schemas=(replace(schema, tables=claimed),))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteSource, "describe", described)
+        transfer.archive(f"sqlite:///{path}", archive)
+
+
+def test_staged_rows_whose_indexes_take_too_much_memory_come_without_the_key(
     grove: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_SORTING", 6 << 20)
-    refusals: list[str] = []
-    fill = DuckdbTarget._filled
-
-    def noted(self: DuckdbTarget, *arguments: object) -> str | None:
-        try:
-            return fill(self, *arguments)  # type: ignore[arg-type]
-        except duckdb.Error as error:
-            refusals.append(str(error))
-            raise
-
-    monkeypatch.setattr(DuckdbTarget, "_filled", noted)
+    monkeypatch.setattr(memory, "_SORTING", 4 << 20)
     back = tmp_path / "back.duckdb"
-    report = transfer.restore(grove, f"duckdb:///{back}")
-    assert len(refusals) == 1
-    assert not report.left_out
-    assert compare(str(grove), f"duckdb:///{back}").equal
+    report = transfer.restore(grove, f"duckdb:///{back}", index_memory=2_000_000)
+    (left,) = report.left_out
+    assert (left.kind, left.name.split()[-1]) == ("foreign key", "main.branch")
+    assert left.reason.startswith("its index takes more memory than --index-memory allows (2 MB); ")
+    with duckdb.connect(str(back)) as database:
+        with pytest.raises(duckdb.ConstraintException):  # the other key is there
+            database.execute("INSERT INTO branch VALUES (17, NULL, 'new')")
+        database.execute("INSERT INTO branch VALUES (99999, 88888, 'new')")
+
+
+@pytest.mark.parametrize("allowed, lost", [(2, 1), (1, 2), (0, 3)])
+def test_keys_are_given_up_one_by_one_until_the_rest_fits(
+    tight: None,
+    grove: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    allowed: int,
+    lost: int,
+) -> None:
+    """Unique keys first, as the foreign key has few values.
+
+    The keys of a table stand for what its indexes take: sizes this small could not be told apart.
+    """
+    monkeypatch.setattr(memory, "_INDEXES", f"{_KEYS} AND table_name = 'tree'")
+    back = tmp_path / "back.duckdb"
+    report = transfer.restore(grove, f"duckdb:///{back}", index_memory=allowed)
+    kinds = ["candidate key", "primary key", "foreign key"]
+    assert [left.kind for left in report.left_out] == kinds[:lost]
+    assert all(left.reason.endswith("; all rows keep it") for left in report.left_out)
+    assert all(table.equal for table in compare(str(grove), f"duckdb:///{back}").tables)
+    with duckdb.connect(str(back)) as database:
+        orphan = "INSERT INTO tree VALUES (99999, 999, 'new', 1)"
+        if lost < 3:
+            with pytest.raises(duckdb.ConstraintException):
+                database.execute(orphan)
+        else:
+            database.execute(orphan)
+
+
+def test_foreign_keys_to_large_tables_are_given_up_before_unique_keys(
+    tight: None, grove: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "_FEW", 500)
+    monkeypatch.setattr(memory, "_INDEXES", f"{_KEYS} AND table_name = 'tree'")
+    report = transfer.restore(grove, f"duckdb:///{tmp_path / 'a.duckdb'}", index_memory=2)
+    assert [left.kind for left in report.left_out] == ["foreign key"]
+
+
+@pytest.mark.parametrize(
+    "claims, said",
+    [
+        ({"candidate_keys": (UniqueKey("once", ("b",)),)}, "4 rows are not unique"),
+        (
+            {
+                "primary_key": UniqueKey("id", ("a",)),
+                "foreign_keys": (ForeignKey("there", "main", "t", (Reference("b", "a"),)),),
+            },
+            "1 row refers to no row",
+        ),
+    ],
+)
+def test_rows_that_break_a_key_that_was_given_up_are_counted(
+    tight: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    claims: dict[str, object],
+    said: str,
+) -> None:
+    path, archive = tmp_path / "twice.db", tmp_path / "twice.siard"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE t (a INTEGER NOT NULL, b INTEGER)")
+        rows = [(i, None if i % 100 == 3 else 3 if i > 3995 else i) for i in range(4000)]
+        rows[7] = (7, 4001)
+        database.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    _archive_with(monkeypatch, path, archive, **claims)
+    monkeypatch.setattr(keys, "_FEW", 500)
+    monkeypatch.setattr(memory, "_INDEXES", f"{_KEYS} AND constraint_type <> 'PRIMARY KEY'")
+    report = transfer.restore(archive, f"duckdb:///{tmp_path / 'back.duckdb'}", index_memory=0)
+    assert [left.reason.partition("; ")[2] for left in report.left_out] == [said]
 
 
 def test_what_is_in_the_file_leaves_the_memory(
@@ -168,10 +247,10 @@ def test_what_is_in_the_file_leaves_the_memory(
 ) -> None:
     monkeypatch.setattr(memory, "_UNWRITTEN", 8 << 20)
     monkeypatch.setattr(memory, "_HELD", 8 << 20)
-    with closing(connection.connect(tmp_path / "t.duckdb", read_only=False)) as database:
+    spare = Memory(tmp_path / "t.duckdb", tmp_path / "staged")
+    with closing(spare.connection) as database:
         database.execute("RESET memory_limit")
         database.execute("CREATE TABLE t (id UBIGINT PRIMARY KEY, v VARCHAR)")
-        spare = Memory(database)
         for start in range(0, 1_000_000, 200_000):
             numbers = f"range({start}, {start + 200_000}) AS r (i)"
             database.execute(f"INSERT INTO t SELECT hash(i), 'value ' || i FROM {numbers}")
@@ -184,6 +263,40 @@ def test_what_is_in_the_file_leaves_the_memory(
         (limit,) = database.execute("SELECT current_setting('memory_limit')").fetchone()
         assert "GiB" in limit  # a statement has no limit
         assert database.execute("SELECT v FROM t WHERE id = hash(7)").fetchone() == ("value 7",)
+
+
+def test_an_index_that_one_statement_holds_may_be_too_large(tmp_path: Path) -> None:
+    spare = Memory(tmp_path / "t.duckdb", tmp_path / "staged", 4_000_000)
+    with closing(spare.connection) as database:
+        database.execute("CREATE TABLE t (id UBIGINT PRIMARY KEY)")
+
+        def insert(some: str) -> None:
+            spare.make_room()
+            database.execute(f"INSERT INTO t SELECT {some} FROM range(100_000) AS r (i)")
+
+        for start in range(0, 2_000_000, 100_000):
+            insert(f"{start} + i")  # in order: each touches little of the index
+        with pytest.raises(IndexesTooLarge):
+            for start in range(1, 2_000_000, 100_000):
+                insert(f"hash({start} + i)")
+
+
+def test_what_was_only_read_of_indexes_leaves_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_HELD", 1 << 20)
+    spare = Memory(tmp_path / "t.duckdb", tmp_path / "staged")
+    spare.connection.execute("CREATE TABLE p (id UBIGINT PRIMARY KEY)")
+    spare.connection.execute("INSERT INTO p FROM range(300_000)")
+    spare.connection.execute("CHECKPOINT")
+    spare.connection.execute("CREATE TABLE t (id UBIGINT REFERENCES p (id))")
+    spare.connection.execute("INSERT INTO t FROM range(0, 300_000, 7)")
+    spare.connection.execute("CHECKPOINT")
+    assert spare._indexes() > memory._HELD
+    spare.let_go()
+    with closing(spare.connection) as database:
+        assert spare._indexes() <= memory._HELD
+        assert database.execute("SELECT count(*) FROM t").fetchone() == (42_858,)
 
 
 def test_a_table_of_very_many_columns_is_read(tmp_path: Path) -> None:

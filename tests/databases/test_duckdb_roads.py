@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from muniment import kernels, transfer, workers
 from muniment.compare import compare
 from muniment.databases.duckdb import DuckdbSource
+from muniment.databases.duckdb.keys import Keys
 from muniment.databases.duckdb.pieces import gathered
 from muniment.databases.duckdb.tables import NewTable
-from muniment.databases.duckdb.target import DuckdbTarget
 from muniment.kernels import joining_kernel
 from muniment.sql.selection import Selection
 
@@ -245,13 +245,13 @@ def test_tables_with_foreign_keys_are_loaded_once_after_what_they_refer_to(
     shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     staged: list[NewTable] = []
-    stage = DuckdbTarget._stage
+    stage = Keys.stage
 
-    def noted(self: DuckdbTarget, made: NewTable) -> NewTable:
+    def noted(self: Keys, made: NewTable) -> NewTable:
         staged.append(made)
         return stage(self, made)
 
-    monkeypatch.setattr(DuckdbTarget, "_stage", noted)
+    monkeypatch.setattr(Keys, "stage", noted)
     transfer.archive(f"duckdb:///{shop}", tmp_path / "o.siard")
     report = transfer.restore(tmp_path / "o.siard", f"duckdb:///{tmp_path / 'back.duckdb'}")
     assert not staged

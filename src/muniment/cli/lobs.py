@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from muniment.siard.lobs.storing import External
 
 __all__ = [
-    "LAYOUTS", "PLACES", "VERSIONS", "external_of", "lob_options", "lob_roots", "parse_size",
-    "roots_of",
+    "LAYOUTS", "PLACES", "VERSIONS", "as_size", "external_of", "lob_options", "lob_roots",
+    "parse_size", "roots_of",
 ]  # fmt: skip
 
 PLACES = ("inline", "internal", "external")
@@ -44,7 +44,7 @@ def parse_size(text: str) -> int:
     return number * _UNITS[unit]
 
 
-def _size(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+def as_size(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     try:
         size = None if value is None else parse_size(value)
     except ValueError as error:
@@ -121,7 +121,7 @@ _OPTIONS = (
     click.option(
         "--segment-size",
         metavar="SIZE",
-        callback=_size,
+        callback=as_size,
         help="The most bytes in one such folder (45000, 700MB, 8GiB); larger values are split.",
     ),
     click.option(
@@ -138,7 +138,7 @@ _OPTIONS = (
     click.option(
         "--split",
         metavar="SIZE",
-        callback=_size,
+        callback=as_size,
         help="Split the SIARD file itself into parts of this size.",
     ),
     click.option(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from muniment.cli.lobs import lob_roots, roots_of
+from muniment.cli.lobs import as_size, lob_roots, roots_of
 from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs, ssh_option
 
 __all__ = ["restore"]
@@ -67,6 +67,13 @@ __all__ = ["restore"]
     help="Make the users and roles that the server lacks, without password or login, and give "
     "them their rights; for servers of the archive's own product.",
 )
+@click.option(
+    "--index-memory",
+    metavar="SIZE",
+    callback=as_size,
+    help="How much memory the indexes of keys may take while DuckDB is given rows; keys that take "
+    "more are left out, and named.  [default: 80MB]",
+)
 @ssh_option
 @jobs_option
 @json_option
@@ -83,6 +90,7 @@ def restore(
     left_out: Path | None,
     resume: bool,
     roles: bool,
+    index_memory: int | None,
     ssh: str | None,
     jobs: int | None,
     as_json: bool,
@@ -110,6 +118,7 @@ def restore(
             left_out=left_out,
             resume=resume,
             roles=roles,
+            index_memory=index_memory,
             ssh=ssh,
             jobs=jobs or 0,
             progress=tell,

@@ -117,16 +117,24 @@ def open_source(
 
 
 def open_target(
-    url: str, *, replace: bool = False, resume: bool = False, roles: bool = False
+    url: str,
+    *,
+    replace: bool = False,
+    resume: bool = False,
+    roles: bool = False,
+    index_memory: int | None = None,
 ) -> AbstractContextManager[Target]:
     """Open a new database for writing.
 
     ``resume`` goes on where an interrupted run stopped; products that are restored all at once or
     not at all refuse it. ``roles`` makes users and roles, where the product has some.
+    ``index_memory`` is how many bytes indexes may take, where they are in the memory.
     """
     product = _find(url)
     create = _load(product, product.target, "create_target")
-    options = _wanted(product, create, resume=resume or None, roles=roles or None)
+    options = _wanted(
+        product, create, resume=resume or None, roles=roles or None, index_memory=index_memory
+    )
     target: AbstractContextManager[Target] = create(
         _place(product, url), replace=replace, **options
     )
@@ -192,6 +200,7 @@ _REFUSALS = {
     "statement_timeout": "{} has no statement timeout; leave out --statement-timeout",
     "resume": "{} is restored all at once or not at all: there is nothing to go on from; "
     "leave out --resume",
+    "index_memory": "{} needs no memory of Muniment's for its indexes; leave out --index-memory",
     "roles": "{} has no users and roles that Muniment could make; leave out --roles",
 }
 

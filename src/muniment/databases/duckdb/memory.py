@@ -4,58 +4,103 @@ It holds on to whatever it has written while memory lasts, and to indexes until 
 limit that holds during a statement would bound that, but is no way: where memory fails a statement
 that brings rows, DuckDB forgets to take them out of its indexes again. So the limit is there
 between statements, and what is in the file by then leaves the memory.
+
+A statement holds all of an index that its rows touch: little if keys come in order, everything if
+they come in none. Where that is more than is allowed, the index cannot be made. DuckDB
+must not write its file when it likes to, since nobody could see what a statement held then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import duckdb
 
-from muniment.databases.duckdb.connection import Connection
+from muniment.databases.duckdb.connection import Connection, connect
+from muniment.databases.duckdb.types import quote_text
 
-__all__ = ["Memory"]
+__all__ = ["INDEX_MEMORY", "STAGED", "IndexesTooLarge", "Memory", "log_of"]
 
+INDEX_MEMORY = 80_000_000  # bytes of indexes that a statement may hold
+STAGED = "staged"  # the file where rows wait, as DuckDB knows it
 _HELD = 32 << 20  # bytes that DuckDB keeps from one statement to the next
 _UNWRITTEN = 48 << 20  # bytes of indexes that may wait to be written to the file
 _APART = 3  # statements between two such times: rows in no order bring all of an index back
-_SORTING = 192 << 20  # bytes for a statement that sorts, and can do that on disk
+_LOGGED = 16 << 20  # bytes of rows that may wait in the log: few, or large ones
+_SORTING = 80 << 20  # bytes beside those of indexes for a statement that can work on disk
 _INDEXES = (
     "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()"
     " WHERE tag = 'ART_INDEX'"
 )
 
 
-class Memory:
-    """The memory of a connection that writes."""
+class IndexesTooLarge(Exception):
+    """A single statement held more of indexes than is allowed."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+
+def log_of(path: Path) -> Path:
+    """DuckDB's write-ahead log of a file."""
+    return path.with_name(f"{path.name}.wal")
+
+
+class Memory:
+    """A file in the making, one beside it where rows wait, and the memory that DuckDB takes."""
+
+    def __init__(self, path: Path, staged: Path, most: int = INDEX_MEMORY) -> None:
+        self.most = most
+        self._path, self._staged = path, staged
         self._statements = 0  # since indexes were written to the file
+        self.connection = self._opened()
 
     def make_room(self) -> None:
         """Take from DuckDB what it does not need for the statement to come, which has no limit."""
-        self._statements += 1
-        if self._statements > _APART and self._indexes() > _UNWRITTEN:
-            self._connection.execute("CHECKPOINT")
+        held = self._indexes()
+        if held > self.most and self._statements == 1:
+            raise IndexesTooLarge
+        many = self._statements >= _APART and held > _UNWRITTEN
+        if held > self.most or many or _size(log_of(self._path)) > _LOGGED:
+            self.connection.execute("CHECKPOINT")
             self._statements = 0
+        if _size(log_of(self._staged)) > _LOGGED:
+            self.connection.execute(f"CHECKPOINT {STAGED}")
         self._limit(_HELD)
-        self._connection.execute("RESET memory_limit")
+        self.connection.execute("RESET memory_limit")
+        self._statements += 1
+
+    def let_go(self) -> None:
+        """Open the file again if DuckDB keeps indexes; those it has only read it never forgets."""
+        if self._indexes() > _HELD:
+            self.connection.close()
+            self.connection = self._opened()
+        self._statements = 0
 
     @contextmanager
     def little(self) -> Iterator[None]:
-        """Let what is run meanwhile sort on disk; it fails if it needs more memory nevertheless."""
-        self._limit(_SORTING)
+        """Let what is run meanwhile work on disk; it fails if it needs more memory nevertheless."""
+        self._limit(_SORTING + self.most)
         try:
             yield
         finally:
-            self._connection.execute("RESET memory_limit")
+            self.connection.execute("RESET memory_limit")
+
+    def _opened(self) -> Connection:
+        """Open the two files; no other can be reached."""
+        connection = connect(self._path, read_only=False)
+        connection.execute("SET checkpoint_threshold = '1TB'")
+        connection.execute(f"ATTACH {quote_text(str(self._staged))} AS {STAGED}")
+        connection.execute("SET enable_external_access = false")
+        return connection
 
     def _indexes(self) -> int:
-        found: int = self._connection.execute(_INDEXES).fetchone()[0]
+        found: int = self.connection.execute(_INDEXES).fetchone()[0]
         return found
 
     def _limit(self, most: int) -> None:
         with suppress(duckdb.OutOfMemoryException):  # it needs more, and has given back the rest
-            self._connection.execute(f"SET memory_limit = '{most >> 20}MiB'")
+            self.connection.execute(f"SET memory_limit = '{most >> 20}MiB'")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -25,27 +25,21 @@ from muniment.sql.model import (
 from muniment.sql.types import NamedType
 
 __all__ = [
-    "NewTable",
-    "body_sql",
-    "columns_sql",
-    "foreign_key_sql",
-    "foreign_keys_sql",
-    "names_sql",
-    "nearest_type",
-    "needs",
-    "refers_to",
-    "select_sql",
-    "unique_keys",
-    "unique_sql",
-    "waiting_sql",
+    "Key", "NewTable", "body_sql", "breaking_sql", "columns_sql", "key_sql", "keyed_body_sql",
+    "kind_of", "names_sql", "nearest_type", "needs", "only_foreign_key", "refers_to", "select_sql",
+    "unique_keys", "waiting_sql", "without_key",
 ]  # fmt: skip
 
-_MANY_ROWS = 1_000_000
+Key = ForeignKey | UniqueKey
+_MANY_ROWS = 200_000
 
 
 @dataclass(frozen=True)
 class NewTable:
-    """A table on its way: where its rows go now, and what its columns are."""
+    """A table on its way: where its rows go now, and what its columns are.
+
+    ``table`` loses the keys that turn out to be impossible.
+    """
 
     schema: Schema
     table: Table
@@ -94,45 +88,87 @@ def names_sql(names: Iterable[str]) -> str:
     return ", ".join(map(quote, names))
 
 
-def foreign_key_sql(key: ForeignKey) -> str:
+def keyed_body_sql(made: NewTable) -> str:
+    """The columns, checks and keys of a CREATE TABLE."""
+    keys: list[Key] = [*unique_keys(made), *made.table.foreign_keys]
+    return ", ".join([*body_sql(made), *(key_sql(made, key) for key in keys)])
+
+
+def key_sql(made: NewTable, key: Key) -> str:
+    if isinstance(key, UniqueKey):
+        kind = "PRIMARY KEY" if key == made.table.primary_key else "UNIQUE"
+        return f"{kind} ({names_sql(key.columns)})"
     home = f"{quote(key.referenced_schema)}.{quote(key.referenced_table)}"
     columns = names_sql(reference.column for reference in key.references)
     referenced = names_sql(reference.referenced for reference in key.references)
     return f"FOREIGN KEY ({columns}) REFERENCES {home} ({referenced})"
 
 
-def foreign_keys_sql(made: NewTable) -> list[str]:
-    return [foreign_key_sql(key) for key in made.table.foreign_keys]
+def kind_of(made: NewTable, key: Key) -> str:
+    """What people call a key of this kind."""
+    if isinstance(key, ForeignKey):
+        return "foreign key"
+    return "primary key" if key == made.table.primary_key else "candidate key"
 
 
-def unique_keys(made: NewTable) -> list[tuple[str, UniqueKey]]:
-    """The keys of a table, with what SQL calls their kind."""
+def unique_keys(made: NewTable) -> list[UniqueKey]:
     table = made.table
-    primary = [("PRIMARY KEY", table.primary_key)] if table.primary_key else []
-    return [*primary, *(("UNIQUE", key) for key in table.candidate_keys)]
+    return [*([table.primary_key] if table.primary_key else []), *table.candidate_keys]
 
 
-def unique_sql(made: NewTable) -> list[str]:
-    return [f"{kind} ({names_sql(key.columns)})" for kind, key in unique_keys(made)]
+def without_key(made: NewTable, key: Key) -> NewTable:
+    """Return the table as if it never had a key."""
+    table = made.table
+    return replace(
+        made,
+        table=replace(
+            table,
+            primary_key=None if key == table.primary_key else table.primary_key,
+            candidate_keys=tuple(each for each in table.candidate_keys if each != key),
+            foreign_keys=tuple(each for each in table.foreign_keys if each != key),
+        ),
+    )
 
 
-def waiting_sql(made: NewTable, keys: list[ForeignKey]) -> str:
+def only_foreign_key(made: NewTable, key: ForeignKey) -> NewTable:
+    """Return the table with one foreign key of its own beside its unique keys."""
+    return replace(made, table=replace(made.table, foreign_keys=(key,)))
+
+
+def breaking_sql(made: NewTable, key: Key) -> str:
+    """A query for the number of rows that break a key."""
+    if isinstance(key, UniqueKey):
+        columns = names_sql(key.columns)
+        known = _all(f"{quote(column)} IS NOT NULL" for column in key.columns)
+        twice = f"SELECT count(*) AS n FROM {made.place} WHERE {known} GROUP BY {columns}"
+        return f"SELECT coalesce(sum(n), 0)::BIGINT FROM ({twice}) WHERE n > 1"
+    known = _all(f"s.{quote(r.column)} IS NOT NULL" for r in key.references)
+    there = _all(f"p.{quote(r.referenced)} = s.{quote(r.column)}" for r in key.references)
+    home = f"{quote(key.referenced_schema)}.{quote(key.referenced_table)}"
+    found = f"EXISTS (SELECT 1 FROM {home} AS p WHERE {there})"
+    return f"SELECT count(*) FROM {made.place} AS s WHERE {known} AND NOT {found}"
+
+
+def _all(conditions: Iterable[str]) -> str:
+    return " AND ".join(conditions)
+
+
+def waiting_sql(made: NewTable) -> str:
     """The condition for staged rows that can go in now, for a table that refers to itself."""
+    keys = made.table.foreign_keys
     own = [key for key in keys if (key.referenced_schema, key.referenced_table) == made.name]
     conditions = []
     for key in own:
         unset = " OR ".join(f"s.{quote(r.column)} IS NULL" for r in key.references)
-        there = " AND ".join(
-            f"p.{quote(r.referenced)} = s.{quote(r.column)}" for r in key.references
-        )
+        there = _all(f"p.{quote(r.referenced)} = s.{quote(r.column)}" for r in key.references)
         conditions.append(f"({unset} OR EXISTS (SELECT 1 FROM {made.place} AS p WHERE {there}))")
     if own:
-        same = " AND ".join(
+        same = _all(
             f"p.{quote(r.referenced)} IS NOT DISTINCT FROM s.{quote(r.referenced)}"
             for r in own[0].references
         )
         conditions.append(f"NOT EXISTS (SELECT 1 FROM {made.place} AS p WHERE {same})")
-    return f"WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"WHERE {_all(conditions)}" if conditions else ""
 
 
 def needs(made: NewTable) -> set[tuple[str, str]]:

@@ -1,10 +1,7 @@
-"""Writing a DuckDB file: tables first, rows as Arrow tables of text that DuckDB casts, keys last.
+"""Writing a DuckDB file: tables first, rows as Arrow tables of text that DuckDB casts, views last.
 
-Keys wait until a table's rows are there, which is faster. Foreign keys cannot be added, so a table
-with some comes after those that it refers to. A table for which there is no such order, or whose
-rows break a key, is staged in a file of its own, and costs the key but not the work. What an
-archive brings as SQL (checks, defaults, views) is run without access to files and network, one
-CREATE statement at a time.
+What an archive brings as SQL (checks, defaults, views) is run without access to files and network,
+one CREATE statement at a time.
 """
 
 from __future__ import annotations
@@ -28,22 +25,21 @@ from muniment.databases.duckdb.connection import (
     rows,
     translated,
 )
-from muniment.databases.duckdb.memory import Memory
+from muniment.databases.duckdb.keys import Keys
+from muniment.databases.duckdb.memory import (
+    INDEX_MEMORY,
+    STAGED,
+    IndexesTooLarge,
+    Memory,
+    log_of,
+)
 from muniment.databases.duckdb.pieces import DuckdbEncoder, DuckdbPiece, arrow_tables
 from muniment.databases.duckdb.tables import (
     NewTable,
-    body_sql,
     columns_sql,
-    foreign_key_sql,
-    foreign_keys_sql,
     names_sql,
     nearest_type,
-    needs,
-    refers_to,
     select_sql,
-    unique_keys,
-    unique_sql,
-    waiting_sql,
 )
 from muniment.databases.duckdb.types import (
     DuckType,
@@ -54,7 +50,7 @@ from muniment.databases.duckdb.types import (
     quote,
     quote_text,
 )
-from muniment.errors import DatabaseError, UsageError
+from muniment.errors import UsageError
 from muniment.files import refuse_existing, refuse_losses, settle
 from muniment.sql.leftout import (
     LeftOut,
@@ -66,7 +62,6 @@ from muniment.sql.leftout import (
 from muniment.sql.model import (
     Column,
     Database,
-    ForeignKey,
     Leaf,
     Schema,
     Shape,
@@ -88,24 +83,27 @@ from muniment.workers import Beside
 
 __all__ = ["DuckdbTarget", "create_target"]
 
-_STAGED = "staged"
 Thing = tuple[str, str]  # a kind and a name
 Miss = Callable[[str], LeftOut]  # a reason to what is left out for it
-_LONGEST_CHAIN = 1000  # of rows that refer to rows of the same table
 
 
 @contextmanager
-def create_target(path: Path, replace: bool = False) -> Iterator[DuckdbTarget]:
-    """Open a new DuckDB file that appears at ``path`` only if the block succeeds."""
+def create_target(
+    path: Path, replace: bool = False, index_memory: int = INDEX_MEMORY
+) -> Iterator[DuckdbTarget]:
+    """Open a new DuckDB file that appears at ``path`` only if the block succeeds.
+
+    Keys whose indexes take more than ``index_memory`` bytes while rows come are left out.
+    """
     if path.exists() and not replace:
         raise UsageError(f"{path} exists; choose another name or add --replace")
     if not path.exists():
         refuse_existing(path)
     there = _tables_and_views(path) if path.exists() else set()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    staged = path.with_name(f"{partial.name}.{_STAGED}")
+    staged = path.with_name(f"{partial.name}.{STAGED}")
     try:
-        target = DuckdbTarget(partial, staged)
+        target = DuckdbTarget(partial, staged, index_memory)
         target.replaced = path, there
         try:
             yield target
@@ -115,12 +113,12 @@ def create_target(path: Path, replace: bool = False) -> Iterator[DuckdbTarget]:
             return
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())
-        _log(path).unlink(missing_ok=True)  # DuckDB would replay the old file's log into the new
+        log_of(path).unlink(missing_ok=True)  # DuckDB would replay the old file's log into the new
         settle(partial, path)
     finally:
         for rest in (partial, staged):
             rest.unlink(missing_ok=True)
-            _log(rest).unlink(missing_ok=True)
+            log_of(rest).unlink(missing_ok=True)
 
 
 def _tables_and_views(path: Path) -> set[str]:
@@ -135,11 +133,6 @@ _NAMES = (
 )
 
 
-def _log(path: Path) -> Path:
-    """DuckDB's write-ahead log of a file."""
-    return path.with_name(f"{path.name}.wal")
-
-
 class DuckdbTarget:
     """A DuckDB file in the making; make it with ``create_target``.
 
@@ -149,20 +142,21 @@ class DuckdbTarget:
     suits_threads = True
     cores = 1  # DuckDB's own, as it takes in the rows of one statement after another
 
-    def __init__(self, path: Path, staged: Path) -> None:
+    def __init__(self, path: Path, staged: Path, index_memory: int) -> None:
         self.notes: list[str] = []
         self.left_out: list[LeftOut] = []
         self.finished = False
         self.replaced: tuple[Path, set[str]] | None = None  # the old file, and what it holds
         self._tables: dict[tuple[str, str], NewTable] = {}
-        self._complete: set[tuple[str, str]] = set()  # tables with all their rows
         self._made: set[Thing] = set()
         self._database = Database("")
         self._same_product = False
-        self._connection: Connection = connect(path, read_only=False)
-        self._memory = Memory(self._connection)
-        self._connection.execute(f"ATTACH {quote_text(str(staged))} AS {_STAGED}")
-        self._connection.execute("SET enable_external_access = false")
+        self._memory = Memory(path, staged, index_memory)
+        self._keys = Keys(self._memory, self._tables, self.left_out)
+
+    @property
+    def _connection(self) -> Connection:
+        return self._memory.connection  # it may be opened again
 
     def close(self) -> None:
         self._connection.close()
@@ -180,13 +174,13 @@ class DuckdbTarget:
             refuse_losses(*self.replaced, coming)
         for schema in database.schemas:
             self._run(f"CREATE SCHEMA IF NOT EXISTS {quote(schema.name)}", f"schema {schema.name}")
-            self._run(f"CREATE SCHEMA IF NOT EXISTS {_STAGED}.{quote(schema.name)}", "a schema")
+            self._run(f"CREATE SCHEMA IF NOT EXISTS {STAGED}.{quote(schema.name)}", "a schema")
         if self._same_product:
             for schema in database.schemas:
                 self._define_types_and_sequences(schema)
         for schema, table in database.tables():
             self._define_table(database, schema, table)
-        self._arrange()
+        self._keys.arrange()
 
     def arranged(self, tables: Iterable[tuple[Schema, Table]]) -> list[tuple[Schema, Table]]:
         """Return tables in the order in which their rows have to come: ``define`` found it."""
@@ -204,9 +198,9 @@ class DuckdbTarget:
     ) -> int:
         """Insert a table's rows; the file is nobody's before it is complete, so no transaction."""
         made = self._tables[schema.name, table.name]
-        if made.keyed and not self._is_made_with_keys(made):
-            made = self._stage(made)
-        place = f"{_STAGED}.{made.place}" if made.staged else made.place
+        if made.keyed:
+            made = self._keys.make_table(made)
+        place = f"{STAGED}.{made.place}" if made.staged else made.place
         encoder = self.encoder(schema, table)
 
         def open_one(reference: bytes) -> BinaryIO:
@@ -224,13 +218,12 @@ class DuckdbTarget:
             except duckdb.ConstraintException:
                 if not made.keyed:
                     raise
-                self._stage(made)
+                self._keys.stage(made)
                 raise Again from None
-        if not made.keyed and not made.staged:
-            self._memory.make_room()
-            self._add_keys(made, made.place)
-        if not made.staged:
-            self._complete.add(made.name)
+            except IndexesTooLarge:
+                self._keys.give_up_one(made)
+                raise Again from None
+        self._keys.complete(made)
         return written
 
     def mark(self) -> None:
@@ -249,13 +242,13 @@ class DuckdbTarget:
 
     def finish(self, database: Database) -> None:
         """Add what is left of the keys, comments, macros and views, and write all to the file."""
-        if any(made.staged for made in self._tables.values()):
-            self._make_staged()
+        self._keys.make_staged()
+        self._keys.explain()
         self._make_indexes(database)
         self._make_views(database)
         self._comment(database)
         self.left_out += left_out_rights(database, "DuckDB has no users")
-        self._run(f"DETACH {_STAGED}", "to close the staged rows")
+        self._run(f"DETACH {STAGED}", "to close the staged rows")
         self._run("CHECKPOINT", "to write the file")
         self.finished = True
 
@@ -286,40 +279,7 @@ class DuckdbTarget:
         made = replace(made, defaults=self._defaults(made), checks=tuple(self._checks(made)))
         self._tables[schema.name, table.name] = made
         if not made.keyed:
-            body = ", ".join(body_sql(made))
-            self._run(f"CREATE TABLE {made.place} ({body})", f"table {made.where}")
-
-    def _arrange(self) -> None:
-        """Put tables after those that they refer to; stage those for which there is no such order.
-
-        A row that refers to a row of its own table has to come after it, which nobody can tell yet.
-        """
-        waiting, arranged = dict(self._tables), dict[tuple[str, str], NewTable]()
-        while ready := [made for made in waiting.values() if not refers_to(made) & waiting.keys()]:
-            for made in ready:
-                arranged[made.name] = waiting.pop(made.name)
-        self._tables = arranged | waiting
-        for made in waiting.values():
-            self._stage(made)
-
-    def _stage(self, made: NewTable) -> NewTable:
-        """Let rows wait in another file until all others are there."""
-        made = self._tables[made.name] = replace(made, staged=True)
-        self._run(f"DROP TABLE IF EXISTS {made.place}", f"table {made.where}")
-        columns = ", ".join(columns_sql(replace(made, defaults={})))
-        self._run(f"CREATE TABLE {_STAGED}.{made.place} ({columns})", f"table {made.where}")
-        return made
-
-    def _is_made_with_keys(self, made: NewTable) -> bool:
-        """Make a table with all its keys, if DuckDB takes them and what they refer to is there."""
-        body = ", ".join([*body_sql(made), *unique_sql(made), *foreign_keys_sql(made)])
-        if not refers_to(made) <= self._complete:
-            return False
-        try:
-            self._connection.execute(f"CREATE TABLE {made.place} ({body})")
-        except duckdb.Error:
-            return False
-        return True
+            self._keys.make_table(made)
 
     def _duck(
         self, database: Database, schema: Schema, table: Table, column: Column, shape: Shape
@@ -383,100 +343,13 @@ class DuckdbTarget:
             return False
         return True
 
-    # Keys, comments, views
-
-    def _make_staged(self) -> None:
-        """Make the tables that refer to others, each after those it refers to."""
-        waiting = [made for made in self._tables.values() if made.staged]
-        while waiting:
-            names = {made.name for made in waiting}
-            ready = [made for made in waiting if not needs(made) & names] or waiting[:1]
-            for made in ready:
-                self._make_referring(made, needs(made) & names)
-            waiting = [made for made in waiting if made not in ready]
-
-    def _make_referring(self, made: NewTable, not_yet: set[tuple[str, str]]) -> None:
-        """Make a table with those of its foreign keys that its rows and DuckDB allow."""
-        keys = []
-        for key in made.table.foreign_keys:
-            if (key.referenced_schema, key.referenced_table) in not_yet:
-                self._leave_out_key(made, key, "its tables form a ring")
-            else:
-                keys.append(key)
-        if self._fill(made, unique_sql(made), keys) is None:
-            return
-        unique = self._add_keys(made, f"{_STAGED}.{made.place}")
-        for key in list(keys):
-            if refused := self._fill(made, unique, [key], keep=False):
-                self._leave_out_key(made, key, refused)
-                keys.remove(key)
-        if refused := self._fill(made, unique, keys):
-            raise DatabaseError(f"DuckDB refused the rows of {made.where}: {refused}")
-
-    def _fill(
-        self, made: NewTable, unique: list[str], keys: list[ForeignKey], keep: bool = True
-    ) -> str | None:
-        """Make a table from its staged rows; return DuckDB's reason if it refuses."""
-        body = ", ".join([*body_sql(made), *unique, *map(foreign_key_sql, keys)])
-        too_little = suppress(duckdb.OutOfMemoryException, duckdb.TransactionException)
-        try:
-            with too_little, self._memory.little():
-                return self._filled(made, body, keys, keep)
-            return self._filled(made, body, keys, keep)  # its indexes alone need more
-        except duckdb.Error as error:
-            return first_line(error)
-
-    def _filled(self, made: NewTable, body: str, keys: list[ForeignKey], keep: bool) -> str | None:
-        """The same, where memory and all else that DuckDB refuses for are errors."""
-        kept = False
-        self._connection.begin()
-        try:
-            self._connection.execute(f"CREATE TABLE {made.place} ({body})")
-            complete = self._insert_staged(made, keys)
-            if complete and keep:
-                self._connection.commit()
-                kept = True
-        finally:
-            if not kept:
-                with suppress(duckdb.TransactionException):  # a commit that failed has ended it
-                    self._connection.rollback()
-        return None if complete else "its rows refer to one another in a ring"
-
-    def _insert_staged(self, made: NewTable, keys: list[ForeignKey]) -> bool:
-        """Insert the staged rows, those that others of them refer to first; whether all went in.
-
-        DuckDB wants the row referred to in the table before the statement starts.
-        """
-        staged = f"{_STAGED}.{made.place}"
-        condition = waiting_sql(made, keys)
-        (count,) = self._connection.execute(f"SELECT count(*) FROM {staged}").fetchone()
-        for _ in range(_LONGEST_CHAIN if condition else 1):
-            (inserted,) = self._connection.execute(
-                f"INSERT INTO {made.place} SELECT * FROM {staged} AS s {condition} ORDER BY s.rowid"
-            ).fetchone()
-            count -= inserted
-            if not count or not inserted:
-                break
-        return not count
-
-    def _add_keys(self, made: NewTable, place: str) -> list[str]:
-        """Add a table's unique keys; return those that its rows keep."""
-        kept = []
-        for kind, key in unique_keys(made):
-            columns = names_sql(key.columns)
-            ways = [f"ALTER TABLE {place} ADD {kind} ({columns})"]
-            if kind == "UNIQUE":  # older versions cannot add the constraint, but its index
-                ways.append(f"CREATE UNIQUE INDEX {quote(key.name)} ON {place} ({columns})")
-            named = "primary key" if kind == "PRIMARY KEY" else "candidate key"
-            if self._try(named, f"{key.name} of {made.where}", *ways):
-                kept.append(f"{kind} ({columns})")
-        return kept
+    # Indexes, comments, views
 
     def _make_indexes(self, database: Database) -> None:
         for schema, table in database.tables():
             _, original = split_original(table.description)
             for sql in original.statements if original and self._same_product else ():
-                reason = self._refusal(sql)
+                reason = self._refusal(sql, self._keys.make_index)
                 if reason is not None:
                     self._leave_out("index", f"of {schema.name}.{table.name}", reason, sql)
 
@@ -565,10 +438,13 @@ class DuckdbTarget:
         self._leave_out(kind, name, reason, ways[0])
         return False
 
-    def _refusal(self, sql: str) -> str | None:
+    def _refusal(self, sql: str, make: Callable[[str], str | None] | None = None) -> str | None:
         """Run a CREATE statement that an archive brought; return why that fails."""
-        if not is_one_create(sql):
-            return "It is not one CREATE statement"
+        return (
+            (make or self._failure)(sql) if is_one_create(sql) else "It is not one CREATE statement"
+        )
+
+    def _failure(self, sql: str) -> str | None:
         try:
             self._connection.execute(sql)
         except duckdb.Error as error:
@@ -577,7 +453,3 @@ class DuckdbTarget:
 
     def _leave_out(self, kind: str, name: str, reason: str, sql: str | None) -> None:
         self.left_out.append(LeftOut(kind, name, reason.rstrip("."), sql or None))
-
-    def _leave_out_key(self, made: NewTable, key: ForeignKey, reason: str) -> None:
-        sql = f"ALTER TABLE {made.place} ADD {foreign_key_sql(key)}"
-        self._leave_out("foreign key", f"{key.name} of {made.where}", reason, sql)
