@@ -140,3 +140,6 @@ def test_memory_for_indexes_is_refused_where_it_means_nothing(run: Run, archive:
     wrong = run("restore", archive, "duckdb:///b.duckdb", "--index-memory", "much")
     assert wrong.exit_code == 2
     assert "'much' is not a size such as 45000, 700MB or 8GiB" in wrong.stderr
+    little = run("restore", archive, "duckdb:///c.duckdb", "--index-memory", "1MB")
+    assert little.exit_code == 2
+    assert "--index-memory takes at least 32MB" in little.stderr

@@ -8,8 +8,11 @@ import click
 
 from muniment.cli.lobs import as_size, lob_roots, roots_of
 from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs, ssh_option
+from muniment.errors import UsageError
 
 __all__ = ["restore"]
+
+_LEAST_INDEX_MEMORY = 32_000_000  # what DuckDB keeps of all its tables
 
 
 @click.command(
@@ -101,6 +104,8 @@ def restore(
     --replace it may be there, if it holds nothing but what the archive brings.
     """
     check_input(file)
+    if index_memory is not None and index_memory < _LEAST_INDEX_MEMORY:
+        raise UsageError("--index-memory takes at least 32MB")
 
     from muniment import transfer
     from muniment.cli import progress, report

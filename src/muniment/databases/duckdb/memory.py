@@ -25,7 +25,7 @@ __all__ = ["INDEX_MEMORY", "STAGED", "IndexesTooLarge", "Memory", "log_of"]
 
 INDEX_MEMORY = 80_000_000  # bytes of indexes that a statement may hold
 STAGED = "staged"  # the file where rows wait, as DuckDB knows it
-_HELD = 32 << 20  # bytes that DuckDB keeps from one statement to the next
+_HELD = 30 << 20  # bytes that DuckDB keeps from one statement to the next
 _UNWRITTEN = 48 << 20  # bytes of indexes that may wait to be written to the file
 _APART = 3  # statements between two such times: rows in no order bring all of an index back
 _LOGGED = 16 << 20  # bytes of rows that may wait in the log: few, or large ones
