@@ -2,8 +2,8 @@
 
 The fast path takes a run of whole rows and finds every cell with one possessive expression. It may
 trust the result only if nothing was overlooked: each "<" of the run must belong to a tag that was
-matched. Any other spelling (attributes, comments, CDATA, complex values, prefixes, other encodings)
-goes through expat, which reads all that XML allows and says where a file is damaged.
+matched. Any other spelling (attributes, comments, CDATA, prefixes, other encodings) goes through
+expat, which reads all that XML allows and says where a file is damaged.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from muniment.kernels import Reading, reading_kernel, worth_while
 from muniment.siard.cells import UNEXPECTED, unescape_cells, unescape_text
 from muniment.siard.feeding import Feeder, TokenTooLong
 from muniment.siard.lobs.location import reference_of
+from muniment.siard.nested import MISSING, nested_cells
 from muniment.siard.rows import in_utc
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Array, Leaf, Shape, Struct
@@ -171,6 +172,7 @@ class RowReader:
         self._where = where
         self._shapes = tuple(shapes)
         self._plain = all(isinstance(shape, Leaf) for shape in shapes)
+        self._nested = None if self._plain else nested_cells(shapes)
         # Our own spelling first; then, once that has failed, with white space between the tags,
         # and any column may be missing.
         self._row = _row_pattern(shapes, nullable or [True] * len(shapes), b"")
@@ -195,7 +197,9 @@ class RowReader:
             end = run.xml.find(b"</row>", start + size) + 6
             end = end if end > 5 else len(run.xml)
             xml = run.xml[start:end]
-            batch = (self._quickly(xml) or self._fast(xml)) if self._plain else None
+            batch = self._quickly(xml) if self._plain else None
+            if batch is None and (self._plain or self._nested):
+                batch = self._fast(xml)
             if batch is None:
                 # Not sure where rows end any more: hand over all that is left.
                 yield _exact(
@@ -240,6 +244,8 @@ class RowReader:
             if unusual.translate(None, UNEXPECTED) != unusual:
                 return None
         width = len(self._shapes)
+        if self._nested is not None:
+            xml = self._nested(xml)
         if b' file="' in xml or b' dlurlpathonly="' in xml:
             xml = _STORED.sub(_referred, xml)
         text = xml.replace(b"></c", b">\xf7</c") if self._empties else xml
@@ -267,6 +273,8 @@ class RowReader:
             data = unescape_cells(data.replace(_EMPTY, b"") if self._empties else data)
         except ValueError:
             return None
+        if self._nested is not None:
+            data = data.replace(MISSING, NULL)
         if self._hex:
             data = self._upper_hex(data)
         return Batch(data, len(rows)) if data else None
@@ -303,11 +311,17 @@ def _row_pattern(
 ) -> re.Pattern[bytes]:
     cells = b"".join(
         (rb"(?:<c%d>%b</c%d>%b)?+" if optional else rb"<c%d>%b</c%d>%b")
-        % (number, rb"([^<Z]*+)Z?+" if in_utc(shape) else rb"([^<]*+)", number, gap)
+        % (number, _content_pattern(shape), number, gap)
         for number, (shape, optional) in enumerate(zip(shapes, nullable, strict=True), 1)
     )
     # With one group findall would return bytes instead of tuples.
     return re.compile(b"<row>" + gap + cells + b"</row>" + (b"()" if len(shapes) == 1 else b""))
+
+
+def _content_pattern(shape: Shape) -> bytes:
+    if not isinstance(shape, Leaf):
+        return rb"(\xfa[^<]*+)"
+    return rb"([^<Z]*+)Z?+" if in_utc(shape) else rb"([^<]*+)"
 
 
 def _exact(run: Run, where: str, shapes: Sequence[Shape]) -> Batch:

@@ -7,6 +7,7 @@ bytes until the one process that writes has fetched the objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from muniment.errors import DatabaseError
 from muniment.kernels import splitting_kernel, worth_while
-from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, Cell, cell_value
+from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch, Cell, cell_value
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind, PredefinedType
 from muniment.sql.values import with_values
@@ -319,12 +320,49 @@ def nested_type(shape: Shape) -> pa.DataType:
 def _nested_array(
     cells: Any, shape: Shape, read: Callable[[bytes], bytes] | None = None
 ) -> pa.Array:
+    if read is None:
+        with suppress(pa.ArrowInvalid, pa.ArrowIndexError):  # the slow way says what is wrong
+            if (found := _split_cells(cells, shape)) is not None:
+                return found
     values = []
     for cell in cells.to_pylist():
         if cell is not None and read is not None:
             cell = with_values(cell, shape, read)
         values.append(cell if cell is None else nested_value(cell_value(cell), shape))
     return pa.array(values, nested_type(shape))
+
+
+def _split_cells(cells: pa.ChunkedArray, shape: Shape) -> pa.Array | None:
+    """The same in bulk, for complex values without others inside; None if they are not for it."""
+    cells = pa.concat_arrays(cells.chunks) if cells.num_chunks else pa.array([], _BYTES)
+    if isinstance(shape, Array) and isinstance(shape.element, Leaf):
+        return _split_arrays(cells)
+    if isinstance(shape, Struct) and all(isinstance(part, Leaf) for part in shape.parts):
+        return _split_structs(cells, len(shape.parts))
+    return None
+
+
+def _split_arrays(cells: pa.Array) -> pa.Array | None:
+    if pc.any(pc.match_substring(cells, NULL)).as_py():
+        return None
+    inner = pc.binary_slice(pc.replace_substring(cells, ITEM + CLOSE, CLOSE), 1, -1)
+    items = pc.split_pattern(inner, pattern=ITEM)
+    # Without a single element there is no text between two others either, but one comes out.
+    nothing = pa.scalar([], items.type)
+    items = pc.if_else(pc.equal(cells, pa.scalar(OPEN + CLOSE, _BYTES)), nothing, items)
+    return items.cast(pa.large_list(_TEXT))
+
+
+def _split_structs(cells: pa.Array, width: int) -> pa.Array:
+    parts = pc.split_pattern(pc.binary_slice(cells, 1, -1), pattern=ITEM)
+    null = pa.scalar(NULL, _BYTES)
+    columns = []
+    for number in range(width):
+        part = pc.list_element(parts, number)
+        known = pc.if_else(pc.equal(part, null), pa.scalar(None, _BYTES), part)
+        columns.append(known.cast(_TEXT))
+    names = [f"u{number}" for number in range(1, width + 1)]
+    return pa.StructArray.from_arrays(columns, names, mask=pc.is_null(cells))
 
 
 def nested_value(cell: Cell, shape: Shape) -> Any:
