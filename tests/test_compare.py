@@ -263,6 +263,50 @@ def test_a_value_that_outgrew_its_type_after_archiving_is_a_difference(
     ]
 
 
+@pytest.mark.usefixtures("both")
+def test_databases_with_values_of_other_types_are_compared_as_text(
+    shop: Path, tmp_path: Path
+) -> None:
+    db = apsw.Connection(str(shop))
+    db.execute("UPDATE item SET made = 'some day', weight = 'heavy' WHERE id = 2")
+    db.close()
+    copy = shutil.copy(shop, tmp_path / "copy.db")
+    result = compare(url(shop), url(copy), jobs=2)
+    assert result.equal, result.differences
+    assert result.notes == (
+        "main.item.made holds values that are not of its type, and is compared as text",
+        "main.item.weight holds values that are not of its type, and is compared as text",
+    )
+    db = apsw.Connection(str(copy))
+    db.execute("UPDATE item SET weight = 'light' WHERE id = 2")
+    db.close()
+    assert [(d.where, d.a, d.b) for d in compare(url(shop), url(copy), jobs=2).differences] == [
+        ("main.item (id='2').weight", "'heavy'", "'light'")
+    ]
+
+
+@pytest.mark.parametrize("column", ["made", "weight"])
+def test_a_value_of_another_type_after_archiving_is_a_difference(
+    shop: Path, siard: Path, column: str
+) -> None:
+    changed = compare_after(shop, siard, f"UPDATE item SET {column} = 'unknown' WHERE id = 2")
+    assert not changed.equal
+    rows = [d.where for d in changed.differences if "id=" in d.where]
+    assert rows == [f"main.item (id='2').{column}"]
+
+
+def test_values_of_other_types_are_compared_with_another_product(
+    shop: Path, tmp_path: Path
+) -> None:
+    db = apsw.Connection(str(shop))
+    db.execute("UPDATE item SET weight = 'heavy' WHERE id = 2")
+    db.close()
+    archive(url(shop), tmp_path / "a.siard", Selection(as_text=("item.weight",)))
+    restore(tmp_path / "a.siard", f"duckdb:///{tmp_path}/a.duckdb")
+    result = compare(url(shop), f"duckdb:///{tmp_path}/a.duckdb")
+    assert result.equal, result.differences
+
+
 def view_of(product: str, query: str) -> Database:
     view = View("v", (), query_original=query)
     return Database("d", database_product=product, schemas=(Schema("s", "schema0", views=(view,)),))
