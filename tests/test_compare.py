@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import apsw
+import duckdb
 import pytest
 
 from muniment import compare as compare_module
@@ -201,7 +202,8 @@ def test_many_differences_make_a_short_list(shop: Path, siard: Path) -> None:
     ("change", "where"),
     [
         ("DROP TABLE sale; CREATE TABLE other (x INT)", {"main.sale", "main.other"}),
-        ("ALTER TABLE sale ADD COLUMN extra TEXT", {"main.sale columns"}),
+        ("ALTER TABLE sale ADD COLUMN extra TEXT", {"main.sale.extra"}),
+        ("ALTER TABLE sale DROP COLUMN price", {"main.sale.price"}),
         ("CREATE UNIQUE INDEX u ON item (name)", {"main.item candidate keys"}),
     ],
 )
@@ -210,6 +212,39 @@ def test_other_definitions_are_differences(
 ) -> None:
     result = compare_after(shop, siard, "DROP VIEW dear; " + change)
     assert {d.where for d in result.differences} >= where and not result.equal
+
+
+def test_what_happens_to_rows_that_refer_to_others_is_compared(tmp_path: Path) -> None:
+    for name, action in (("a", "ON DELETE CASCADE"), ("b", ""), ("c", "ON DELETE RESTRICT")):
+        db = apsw.Connection(str(tmp_path / name))
+        db.execute(f"CREATE TABLE t (x INTEGER PRIMARY KEY, y INT REFERENCES t (x) {action})")
+        db.close()
+    found = compare(url(tmp_path / "a"), url(tmp_path / "b"))
+    assert [(d.where, d.a, d.b) for d in found.differences] == [
+        (
+            "main.t foreign key y to t (x)",
+            "ON DELETE CASCADE, ON UPDATE NO ACTION",
+            "ON DELETE NO ACTION, ON UPDATE NO ACTION",
+        )
+    ]
+    assert compare(url(tmp_path / "b"), url(tmp_path / "c")).equal
+
+
+def test_routines_are_compared(tmp_path: Path) -> None:
+    for name, macro in (("a", "a + 1"), ("b", "a + 2"), ("c", None)):
+        with duckdb.connect(str(tmp_path / name)) as db:
+            db.execute("CREATE TABLE t (i INT)")
+            if macro:
+                db.execute(f"CREATE MACRO f(a) AS {macro}; CREATE SEQUENCE s; SELECT nextval('s')")
+    places = [f"duckdb:///{tmp_path}/{name}" for name in "abc"]
+    assert [d.where for d in compare(places[0], places[1]).differences] == ["routine f"]
+    assert [(d.where, d.b) for d in compare(places[0], places[2]).differences] == [
+        ("routine f", "no such routine"),
+        ("routine s", "no such routine"),
+    ]
+    archive(places[0], tmp_path / "a.siard")
+    restore(tmp_path / "a.siard", f"duckdb:///{tmp_path}/again")
+    assert compare(str(tmp_path / "a.siard"), f"duckdb:///{tmp_path}/again").equal
 
 
 def test_what_is_neither_file_nor_database_is_refused(shop: Path) -> None:
