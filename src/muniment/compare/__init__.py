@@ -171,7 +171,10 @@ def _compare_once(
         side = stack.enter_context(reading_side(left, 1 if size < _SMALL else jobs))
         differences = list(compare_definitions(first, second))
         tables = []
-        for pair in matched_tables(first, second):
+        pairs = matched_tables(first, second)
+        watch = _Watch(progress, sum(pair.b[1].rows for pair in pairs if pair.b))
+        for pair in pairs:
+            watch.next_table()
             if pair.a is None or pair.b is None:
                 tables.append(_one_sided(left, pair.a) if pair.a else _one_sided(right, pair.b))
                 if pair.a is None:
@@ -185,7 +188,7 @@ def _compare_once(
                 reads = Read(schema, table, forms[0], ordered), Read(*pair.b, forms[1], ordered)
                 work = TableComparer(side, right, second, *reads)
                 try:
-                    result, found = work.run(progress)
+                    result, found = work.run(watch)
                     break
                 except Unfit as unfit:
                     table = _refitted(left, schema, table, unfit)
@@ -194,6 +197,22 @@ def _compare_once(
             differences += found
     equal = not differences and all(table.equal for table in tables)
     return Comparison(equal, tuple(tables), tuple(differences), tuple(notes))
+
+
+class _Watch:
+    """Adds up the bytes of the tables, and tells how many rows they have in all."""
+
+    def __init__(self, progress: Callable[[Progress], None], rows: int) -> None:
+        self._progress, self._rows = progress, rows or None
+        self._before = self._now = 0
+
+    def __call__(self, step: Progress) -> None:
+        self._now = step.bytes_written
+        size = self._before + self._now
+        self._progress(replace(step, bytes_written=size, all_rows=self._rows))
+
+    def next_table(self) -> None:
+        self._before, self._now = self._before + self._now, 0
 
 
 def _refitted(source: Source, schema: Schema, table: Table, unfit: Unfit) -> Table:

@@ -47,6 +47,7 @@ class TableComparer:
         self._side, self._right, self._database, self._a, self._b = side, right, database, a, b
         self._buffer = b""
         self._at = 0
+        self._seen = 0  # bytes
 
     def run(self, progress: Callable[[Progress], None]) -> tuple[TableComparison, list[Difference]]:
         """Return the table's comparison and the first differences in its rows."""
@@ -66,6 +67,7 @@ class TableComparer:
                 differing = batch
                 break
             shared.update(batch)
+            self._seen += len(batch.data)
             self._tell(progress, shared.rows)
         rest = self._rest()
         if differing is None and not rest:
@@ -100,6 +102,7 @@ class TableComparer:
         for part in written:
             for piece in part.xml:
                 xml.expect(piece)
+                self._seen += len(piece)
             content.add(part.digest)
             self._tell(progress, content.rows)
         xml.expect_end()
@@ -121,6 +124,7 @@ class TableComparer:
                         beside(ordered.update, batch)
                     xml.expect(writer(batch, trusted=True))
                     rows += batch.rows
+                    self._seen += len(data)
                     self._tell(progress, rows)
             xml.expect_end()
         except (NotPlain, Unfit):
@@ -137,7 +141,8 @@ class TableComparer:
 
     def _tell(self, progress: Callable[[Progress], None], rows: int) -> None:
         table = self._b.table
-        progress(Progress(self._b.schema.name, table.name, rows, table.rows or None, 0))
+        total = table.rows or None
+        progress(Progress(self._b.schema.name, table.name, rows, total, self._seen))
 
     def _next_is(self, data: bytes) -> bool:
         """Whether the other side continues with these bytes; if so, they are consumed."""

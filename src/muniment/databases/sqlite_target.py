@@ -124,6 +124,11 @@ class SqliteTarget:
         self._later: list[tuple[str, str]] = []  # the table, and the statement for it
         self._strict: list[tuple[str, CheckConstraint]] = []  # checks of other products
 
+    @property
+    def bytes_written(self) -> int:
+        """The size of the database so far."""
+        return Path(self._db.filename).stat().st_size
+
     def define(self, database: Database) -> None:
         """Create the tables; indexes, triggers and views follow the rows."""
         self._database = database
