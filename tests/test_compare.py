@@ -251,6 +251,16 @@ def test_routines_are_compared(tmp_path: Path) -> None:
     assert compare(str(tmp_path / "a.siard"), f"duckdb:///{tmp_path}/again").equal
 
 
+def test_definitions_that_are_not_compared_are_named(siard: Path, tmp_path: Path) -> None:
+    restore(siard, f"duckdb:///{tmp_path}/a.duckdb")
+    result = compare(str(siard), f"duckdb:///{tmp_path}/a.duckdb")
+    assert result.equal, result.differences
+    assert result.notes == (
+        "not compared, since DuckDB and SQLite say such things in their own ways: "
+        "views, checks, triggers",
+    )
+
+
 def test_what_is_neither_file_nor_database_is_refused(shop: Path) -> None:
     with pytest.raises(UsageError, match="nothing"):
         compare(url(shop), "nothing.siard")

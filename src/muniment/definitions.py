@@ -17,7 +17,7 @@ from muniment.errors import SiardError
 from muniment.sql.model import Column, Database, ForeignKey, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import NamedType
 
-__all__ = ["Difference", "TablePair", "compare_definitions", "matched_tables"]
+__all__ = ["Difference", "TablePair", "compare_definitions", "matched_tables", "not_compared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,33 @@ def compare_definitions(first: Database, second: Database) -> Iterator[Differenc
             yield from _table_differences(first, second, pair.a, pair.b)
             if alike:
                 yield from _same_product_differences(pair.a[1], pair.b)
+
+
+def not_compared(first: Database, second: Database) -> str | None:
+    """Say which definitions of different products were not compared, if there are any."""
+    products = _product(first), _product(second)
+    if products[0] == products[1] is not None:
+        return None
+    kinds = {kind: None for database in (first, second) for kind in _kinds_in(database)}
+    if not kinds:
+        return None
+    names = " and ".join(sorted(name or "an unknown product" for name in products))
+    return f"not compared, since {names} say such things in their own ways: {', '.join(kinds)}"
+
+
+def _kinds_in(database: Database) -> Iterator[str]:
+    for schema in database.schemas:
+        if schema.views:
+            yield "views"
+        if schema.routines:
+            yield "routines"
+        for table in schema.tables:
+            if table.check_constraints:
+                yield "checks"
+            if table.triggers:
+                yield "triggers"
+            if any(column.default_value for column in table.columns):
+                yield "defaults"
 
 
 def _product(database: Database) -> str | None:

@@ -30,7 +30,7 @@ from muniment.conversions import (
 )
 from muniment.databases.tunnel import tunnelled
 from muniment.datalinks import unlinked
-from muniment.definitions import Difference, compare_definitions, matched_tables
+from muniment.definitions import Difference, compare_definitions, matched_tables, not_compared
 from muniment.errors import Unfit, UnknownType, UsageError
 from muniment.kernels import expect
 from muniment.normal import normal_forms
@@ -165,6 +165,7 @@ def _compare_once(
             texts |= more
             raise _AsText
         notes = [*text_sentences(texts), *odd_sentences(odd)]
+        notes += filter(None, [not_compared(first, second)])
         size = min(left.size(), right.size())
         expect(max(left.size(), right.size()))
         ordered = size < _SMALL if ordered is None else ordered
