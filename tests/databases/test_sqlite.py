@@ -278,6 +278,12 @@ def test_a_damaged_file_is_not_archived_as_if_it_were_whole(tmp_path: Path) -> N
     assert not (tmp_path / "d.siard").exists()
 
 
+def test_a_condition_cannot_become_another_statement(shop: Path, tmp_path: Path) -> None:
+    chosen = Selection(where={"sale": "1); SELECT 7, 8, 9; --"})
+    with pytest.raises(UsageError, match="the condition for sale is not one condition"):
+        archive(f"sqlite:///{shop}", tmp_path / "a.siard", chosen)
+
+
 def test_a_column_to_archive_as_text_must_exist(shop: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no column matches"):
         archive(f"sqlite:///{shop}", tmp_path / "s.siard", Selection(as_text=("main.item.nmae",)))

@@ -106,6 +106,9 @@ class Selection:
         for pattern in (*self.tables, *self.columns, *self.where, *self.order):
             if not any(_matches((pattern,), *name) for name in known):
                 raise UsageError(f"no table matches {pattern!r}; there are: {_list(tables)}")
+        for name, condition in self.where.items():
+            if not _is_one_condition(condition):
+                raise UsageError(f"the condition for {name} is not one condition: {condition}")
         for pattern in self.views:
             if not any(_matches((pattern,), *name) for name in views):
                 raise UsageError(f"no view matches {pattern!r}; there are: {_list(views)}")
@@ -194,6 +197,23 @@ def _names_in(condition: str) -> Iterator[str]:
         name = match[1].replace('""', '"') if match[1] else match[2] or match[3] or match[4]
         if name:
             yield name.casefold()
+
+
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|/\*.*?\*/|\$(\w*)\$.*?\$\1\$""", re.DOTALL)
+
+
+def _is_one_condition(text: str) -> bool:
+    """Whether a text stays within the parentheses around it: what follows them is not looked at.
+
+    >>> [_is_one_condition(text) for text in ("f(a) = ')'", "1) OR (2", "1); SELECT 2; --")]
+    [True, False, False]
+    """
+    depth = 0
+    for character in _QUOTED.sub("", text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0 or character == ";":
+            return False
+    return True
 
 
 def _without_dangling_keys(
