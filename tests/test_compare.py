@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import apsw
+import duckdb
 import pytest
 
 from muniment import compare as compare_module
@@ -189,7 +190,11 @@ def test_rows_that_occur_twice_count_twice(tmp_path: Path) -> None:
         db.execute(f"CREATE TABLE t (x INT); INSERT INTO t VALUES {rows}")
         db.close()
     result = compare(url(tmp_path / "a"), url(tmp_path / "b"))
-    assert not result.equal and len(result.differences) == 2
+    assert not result.equal
+    assert {(d.where, d.a, d.b) for d in result.differences} == {
+        ("main.t (x='1')", "2 such rows", "a row"),
+        ("main.t (x='2')", "a row", "2 such rows"),
+    }
 
 
 def test_many_differences_make_a_short_list(shop: Path, siard: Path) -> None:
@@ -201,7 +206,8 @@ def test_many_differences_make_a_short_list(shop: Path, siard: Path) -> None:
     ("change", "where"),
     [
         ("DROP TABLE sale; CREATE TABLE other (x INT)", {"main.sale", "main.other"}),
-        ("ALTER TABLE sale ADD COLUMN extra TEXT", {"main.sale columns"}),
+        ("ALTER TABLE sale ADD COLUMN extra TEXT", {"main.sale.extra"}),
+        ("ALTER TABLE sale DROP COLUMN price", {"main.sale.price"}),
         ("CREATE UNIQUE INDEX u ON item (name)", {"main.item candidate keys"}),
     ],
 )
@@ -210,6 +216,49 @@ def test_other_definitions_are_differences(
 ) -> None:
     result = compare_after(shop, siard, "DROP VIEW dear; " + change)
     assert {d.where for d in result.differences} >= where and not result.equal
+
+
+def test_what_happens_to_rows_that_refer_to_others_is_compared(tmp_path: Path) -> None:
+    for name, action in (("a", "ON DELETE CASCADE"), ("b", ""), ("c", "ON DELETE RESTRICT")):
+        db = apsw.Connection(str(tmp_path / name))
+        db.execute(f"CREATE TABLE t (x INTEGER PRIMARY KEY, y INT REFERENCES t (x) {action})")
+        db.close()
+    found = compare(url(tmp_path / "a"), url(tmp_path / "b"))
+    assert [(d.where, d.a, d.b) for d in found.differences] == [
+        (
+            "main.t foreign key y to t (x)",
+            "ON DELETE CASCADE, ON UPDATE NO ACTION",
+            "ON DELETE NO ACTION, ON UPDATE NO ACTION",
+        )
+    ]
+    assert compare(url(tmp_path / "b"), url(tmp_path / "c")).equal
+
+
+def test_routines_are_compared(tmp_path: Path) -> None:
+    for name, macro in (("a", "a + 1"), ("b", "a + 2"), ("c", None)):
+        with duckdb.connect(str(tmp_path / name)) as db:
+            db.execute("CREATE TABLE t (i INT)")
+            if macro:
+                db.execute(f"CREATE MACRO f(a) AS {macro}; CREATE SEQUENCE s; SELECT nextval('s')")
+    places = [f"duckdb:///{tmp_path}/{name}" for name in "abc"]
+    assert [d.where for d in compare(places[0], places[1]).differences] == ["routine f"]
+    assert [(d.where, d.b) for d in compare(places[0], places[2]).differences] == [
+        ("routine f", "no such routine"),
+        ("routine s", "no such routine"),
+    ]
+    archive(places[0], tmp_path / "a.siard")
+    restore(tmp_path / "a.siard", f"duckdb:///{tmp_path}/again")
+    assert compare(str(tmp_path / "a.siard"), f"duckdb:///{tmp_path}/again").equal
+
+
+def test_definitions_that_are_not_compared_are_named(siard: Path, tmp_path: Path) -> None:
+    restore(siard, f"duckdb:///{tmp_path}/a.duckdb")
+    result = compare(str(siard), f"duckdb:///{tmp_path}/a.duckdb")
+    assert result.equal, result.differences
+    assert result.notes == (
+        "not compared, since DuckDB and SQLite say such things in their own ways: "
+        "views, checks, triggers",
+    )
 
 
 def test_what_is_neither_file_nor_database_is_refused(shop: Path) -> None:
@@ -261,6 +310,50 @@ def test_a_value_that_outgrew_its_type_after_archiving_is_a_difference(
     assert ("main.item (id='2').sku", "'longer than ten'", "'SKU-2'") in [
         (d.where, d.a, d.b) for d in changed.differences
     ]
+
+
+@pytest.mark.usefixtures("both")
+def test_databases_with_values_of_other_types_are_compared_as_text(
+    shop: Path, tmp_path: Path
+) -> None:
+    db = apsw.Connection(str(shop))
+    db.execute("UPDATE item SET made = 'some day', weight = 'heavy' WHERE id = 2")
+    db.close()
+    copy = shutil.copy(shop, tmp_path / "copy.db")
+    result = compare(url(shop), url(copy), jobs=2)
+    assert result.equal, result.differences
+    assert result.notes == (
+        "main.item.made holds values that are not of its type, and is compared as text",
+        "main.item.weight holds values that are not of its type, and is compared as text",
+    )
+    db = apsw.Connection(str(copy))
+    db.execute("UPDATE item SET weight = 'light' WHERE id = 2")
+    db.close()
+    assert [(d.where, d.a, d.b) for d in compare(url(shop), url(copy), jobs=2).differences] == [
+        ("main.item (id='2').weight", "'heavy'", "'light'")
+    ]
+
+
+@pytest.mark.parametrize("column", ["made", "weight"])
+def test_a_value_of_another_type_after_archiving_is_a_difference(
+    shop: Path, siard: Path, column: str
+) -> None:
+    changed = compare_after(shop, siard, f"UPDATE item SET {column} = 'unknown' WHERE id = 2")
+    assert not changed.equal
+    rows = [d.where for d in changed.differences if "id=" in d.where]
+    assert rows == [f"main.item (id='2').{column}"]
+
+
+def test_values_of_other_types_are_compared_with_another_product(
+    shop: Path, tmp_path: Path
+) -> None:
+    db = apsw.Connection(str(shop))
+    db.execute("UPDATE item SET weight = 'heavy' WHERE id = 2")
+    db.close()
+    archive(url(shop), tmp_path / "a.siard", Selection(as_text=("item.weight",)))
+    restore(tmp_path / "a.siard", f"duckdb:///{tmp_path}/a.duckdb")
+    result = compare(url(shop), f"duckdb:///{tmp_path}/a.duckdb")
+    assert result.equal, result.differences
 
 
 def view_of(product: str, query: str) -> Database:

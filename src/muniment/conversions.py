@@ -14,7 +14,10 @@ from muniment.errors import Unfit, UnknownType
 from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import Kind, PredefinedType
 
-__all__ = ["archived_as_text", "archived_types", "pattern_of", "refused_text", "text_sentences"]
+__all__ = [
+    "archived_as_text", "archived_types", "odd_sentences", "pattern_of", "refused_text",
+    "text_sentences",
+]  # fmt: skip
 
 
 def archived_as_text(database: Database, archive: Database) -> Iterator[str]:
@@ -60,6 +63,12 @@ def text_sentences(columns: set[str]) -> Iterator[str]:
     """Say which columns were compared as text."""
     for column in sorted(columns):
         yield f"{column} was archived as text, and is compared as such"
+
+
+def odd_sentences(columns: set[str]) -> Iterator[str]:
+    """Say which columns had to be compared as text, though nobody archived them as such."""
+    for column in sorted(columns):
+        yield f"{column} holds values that are not of its type, and is compared as text"
 
 
 def pattern_of(column: str) -> str:

@@ -1,9 +1,10 @@
 """Differences between the definitions of two databases.
 
 Names, order, kinds of types, nullability and keys have to agree. Between two sides of the same
-product, so have original types, defaults, check constraints, triggers and views. Between different
-products those do not count, nor do the names of keys and the lengths of text: not every product can
-keep them. Two versions of a product may name the tables of a view's columns in one place each.
+product, so have original types, defaults, check constraints, triggers, views, routines and what
+happens to rows that refer to others. Between different products those do not count, nor do the
+names of keys and the lengths of text: not every product can keep them. Two versions of a product
+may name the tables of a view's columns in one place each.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muniment.errors import SiardError
-from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
+from muniment.sql.model import Column, Database, ForeignKey, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import NamedType
 
-__all__ = ["Difference", "TablePair", "compare_definitions", "matched_tables"]
+__all__ = ["Difference", "TablePair", "compare_definitions", "matched_tables", "not_compared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ def compare_definitions(first: Database, second: Database) -> Iterator[Differenc
     alike = _product(first) == _product(second) is not None
     if alike:
         yield from _view_differences(first, second)
+        yield from _routine_differences(first, second)
     for pair in matched_tables(first, second):
         if pair.a is None or pair.b is None:
             schema, table = pair.a or pair.b or _none()
@@ -73,6 +75,33 @@ def compare_definitions(first: Database, second: Database) -> Iterator[Differenc
             yield from _table_differences(first, second, pair.a, pair.b)
             if alike:
                 yield from _same_product_differences(pair.a[1], pair.b)
+
+
+def not_compared(first: Database, second: Database) -> str | None:
+    """Say which definitions of different products were not compared, if there are any."""
+    products = _product(first), _product(second)
+    if products[0] == products[1] is not None:
+        return None
+    kinds = {kind: None for database in (first, second) for kind in _kinds_in(database)}
+    if not kinds:
+        return None
+    names = " and ".join(sorted(name or "an unknown product" for name in products))
+    return f"not compared, since {names} say such things in their own ways: {', '.join(kinds)}"
+
+
+def _kinds_in(database: Database) -> Iterator[str]:
+    for schema in database.schemas:
+        if schema.views:
+            yield "views"
+        if schema.routines:
+            yield "routines"
+        for table in schema.tables:
+            if table.check_constraints:
+                yield "checks"
+            if table.triggers:
+                yield "triggers"
+            if any(column.default_value for column in table.columns):
+                yield "defaults"
 
 
 def _product(database: Database) -> str | None:
@@ -93,6 +122,27 @@ def _view_differences(first: Database, second: Database) -> Iterator[Difference]
         a, b = left.get(name, "no such view"), right.get(name, "no such view")
         if a != b and not (len(versions) > 1 and _are_named_alike(a, b)):
             yield Difference(f"view {name}", a, b)
+
+
+def _routine_differences(first: Database, second: Database) -> Iterator[Difference]:
+    """Routines by name, since a server may number what is specific about them."""
+    left, right = _routines(first), _routines(second)
+    for name in sorted(left.keys() | right.keys()):
+        a, b = left.get(name), right.get(name)
+        if a != b:
+            missing = "no such routine"
+            yield Difference(f"routine {name}", a or missing, b or missing)
+
+
+def _routines(database: Database) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for schema in database.schemas:
+        for routine in schema.routines:
+            # A sequence goes on from where it was; how far it is makes no other database.
+            counts = routine.characteristic == "SEQUENCE"
+            text = "a sequence" if counts else routine.source or routine.body or "a routine"
+            found.setdefault(routine.name, []).append(" ".join(text.split()))
+    return {name: "; ".join(sorted(texts)) for name, texts in found.items()}
 
 
 _WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\w+|\S""")
@@ -139,6 +189,10 @@ def _same_product_differences(a: Table, b: tuple[Schema, Table]) -> Iterator[Dif
         ):
             if left != right:
                 yield Difference(f"{where}.{x.name} {what}", left or "none", right or "none")
+    actions = _actions(a), _actions(table)
+    for key in actions[0].keys() & actions[1].keys():
+        if actions[0][key] != actions[1][key]:
+            yield Difference(f"{where} foreign key {key}", actions[0][key], actions[1][key])
     for what, left_all, right_all in (
         ("check constraints", _check_texts(a), _check_texts(table)),
         ("triggers", _trigger_texts(a), _trigger_texts(table)),
@@ -170,6 +224,13 @@ def _table_differences(
     (left_schema, left), (right_schema, right) = a, b
     where = f"{right_schema.name}.{right.name}"
     names = [c.name for c in left.columns], [c.name for c in right.columns]
+    if sorted(names[0]) != sorted(names[1]):
+        sides = ("a column", "no such column")
+        for name in [n for n in names[0] if n not in names[1]]:
+            yield Difference(f"{where}.{name}", *sides)
+        for name in [n for n in names[1] if n not in names[0]]:
+            yield Difference(f"{where}.{name}", *sides[::-1])
+        return
     if names[0] != names[1]:
         yield Difference(f"{where} columns", ", ".join(names[0]), ", ".join(names[1]))
         return
@@ -222,10 +283,25 @@ def _candidates(table: Table) -> list[str]:
 
 
 def _foreign(table: Table) -> list[str]:
-    return sorted(
-        ", ".join(r.column for r in key.references)
-        + f" to {key.referenced_table} ("
-        + ", ".join(r.referenced for r in key.references)
-        + ")"
-        for key in table.foreign_keys
+    return sorted(map(_foreign_text, table.foreign_keys))
+
+
+def _foreign_text(key: ForeignKey) -> str:
+    columns = ", ".join(r.column for r in key.references)
+    return (
+        f"{columns} to {key.referenced_table} ({', '.join(r.referenced for r in key.references)})"
     )
+
+
+def _actions(table: Table) -> dict[str, str]:
+    """What happens to rows that refer to others, by foreign key."""
+    return {
+        _foreign_text(key): f"ON DELETE {_action(key.delete_action)}, "
+        f"ON UPDATE {_action(key.update_action)}"
+        for key in table.foreign_keys
+    }
+
+
+def _action(action: str | None) -> str:
+    # RESTRICT differs only in the moment of the check, and products take one for the other.
+    return action if action and action != "RESTRICT" else "NO ACTION"

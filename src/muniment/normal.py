@@ -79,6 +79,11 @@ def _form(a: Shape, b: Shape) -> str | None:
         return "float" if kinds == {Kind.FLOAT} else "number"
     if kinds <= _TIMES:
         return "fraction"
+    # A column that one side reads as text, since not all of its values are of its type.
+    if kinds == {Kind.TEXT, Kind.TIMESTAMP}:
+        return "stamp"
+    if Kind.TEXT in kinds and kinds <= _NUMBERS | {Kind.TEXT} and kinds != {Kind.TEXT}:
+        return "number"
     if Kind.BOOLEAN in kinds and kinds != {Kind.BOOLEAN}:
         return "boolean"
     if kinds == {Kind.TEXT} and "CHAR" in (a.type.name, b.type.name) and a.type.name != b.type.name:
@@ -119,6 +124,11 @@ def _fraction(cell: bytes) -> bytes:
     return cell.rstrip(b"0").rstrip(b".") if b"." in cell else cell
 
 
+def _stamp(cell: bytes) -> bytes:
+    """A timestamp as SQLite's text has it, with a space before the time."""
+    return _fraction(cell[:10] + b" " + cell[11:] if cell[10:11] == b"T" else cell)
+
+
 def _boolean(cell: bytes) -> bytes:
     return {b"1": b"true", b"0": b"false"}.get(cell, cell)
 
@@ -127,6 +137,7 @@ FORMS: dict[str, Callable[[bytes], bytes]] = {
     "number": _number,
     "float": _float,
     "fraction": _fraction,
+    "stamp": _stamp,
     "boolean": _boolean,
     "padding": lambda cell: cell.rstrip(b" "),
 }

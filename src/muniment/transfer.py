@@ -49,6 +49,7 @@ class Progress:
     rows: int
     total_rows: int | None
     bytes_written: int
+    all_rows: int | None = None  # of all tables, as far as that is known beforehand
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,11 +320,12 @@ def copy(
     keep: Callable[..., None] = getattr(target, "keep", lambda *_: None)
     arranged: Callable[..., Iterable[tuple[Schema, Table]]] = getattr(target, "arranged", list)
     threads = getattr(target, "suits_threads", False)
+    watch = _of_all(progress, database)
     with start_workers(source, wanted, unchanged, threads=threads) as workers:
         for schema, table in arranged(database.tables()):
             done = completed(schema, table)
             if done is None:
-                work = _TableCopy(source, target, workers, schema, progress)
+                work = _TableCopy(source, target, workers, schema, watch)
                 expected = table.rows
                 table, rows = work.run(table)
                 _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
@@ -333,6 +335,12 @@ def copy(
             counts[schema.name, done.name] = done.rows
     target.finish(database)
     return {place: counts[place] for place in ((s.name, t.name) for s, t in database.tables())}
+
+
+def _of_all(progress: Watch, database: Database) -> Watch:
+    """Return what tells also how many rows there are in all tables."""
+    rows = sum(table.rows for _, table in database.tables()) or None
+    return lambda step: progress(replace(step, all_rows=rows))
 
 
 def _usual_jobs(source: Source, target: Target) -> int:

@@ -20,11 +20,12 @@ class Step:
     rows: int
     total_rows: int | None
     bytes_written: int
+    all_rows: int | None = None
 
 
-def drawn(*steps: Step) -> str:
+def drawn(*steps: Step, width: int = 140) -> str:
     screen = StringIO()
-    console = Console(file=screen, force_terminal=True, width=140)
+    console = Console(file=screen, force_terminal=True, width=width)
     with shown("archiving", console) as tell:
         for step in steps:
             tell(step)
@@ -48,6 +49,27 @@ def test_bars_show_the_table_its_rows_and_the_bytes() -> None:
     assert "500 of 1200 rows" in screen
     assert "2.5 MB" in screen
     assert "1 table " in screen
+
+
+def test_the_bar_of_all_tables_knows_how_many_rows_there_are() -> None:
+    screen = drawn(Step("main", "tree", 500, 1200, 1, 4000), Step("main", "bush", 9, None, 1, 4000))
+    assert "509 of 4000 rows" in screen
+
+
+def test_more_rows_than_were_known_of_end_no_bar() -> None:
+    screen = drawn(Step("main", "tree", 500, 1200, 1, 400))
+    assert "of 400 rows" not in screen and "500 rows" in screen
+
+
+def test_bytes_that_nobody_counted_are_not_shown() -> None:
+    assert "0 B" not in drawn(Step("main", "tree", 500, 1200, 0))
+
+
+def test_a_line_of_eighty_columns_is_never_two() -> None:
+    step = Step("main", "a_table_with_a_long_name", 2_000_000, 2_500_000, 2_500_000, 12_500_000)
+    screen = drawn(step, width=80)
+    for words in ("2000000 of 12500000 rows  2.5 MB", "2000000 of 2500000 rows"):
+        assert words in screen
 
 
 def test_the_name_of_a_table_cannot_command_the_terminal_or_be_markup() -> None:

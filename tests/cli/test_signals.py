@@ -50,16 +50,21 @@ def _run(script: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("place", _PLACES)
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_that_python_drops_comes_again(number: int, code: int, place: str) -> None:
     result = _run(_SCRIPT.format(number=int(number), place=_PLACES[place]))
     assert result.returncode == code
     assert result.stderr.strip() == "muniment: stopped; nothing was left behind"
 
 
-def test_an_ignored_interrupt_stays_ignored() -> None:
-    script = _SCRIPT.format(number=2, place="signalled(); os._exit(7)")
-    script = script.replace("signal.default_int_handler", "signal.SIG_IGN")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_an_ignored_signal_stays_ignored(name: str) -> None:
+    number = int(getattr(signal, name))
+    script = _SCRIPT.format(number=number, place="signalled(); os._exit(7)")
+    before = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    script = script.replace(before, f"signal.signal(signal.{name}, signal.SIG_IGN)")
     assert _run(script).returncode == 7
 
 

@@ -10,13 +10,14 @@ import apsw
 import pytest
 
 from muniment.databases.sqlite import SqliteSource
+from muniment.databases.sqlite_target import create_target
 from muniment.databases.sqlite_types import declared_type, sqlite_type
 from muniment.errors import DamagedSource, DatabaseError, Unfit, UsageError
 from muniment.siard import open_siard
 from muniment.sql.batch import Batch, cell_value, cells_of, rows_of
-from muniment.sql.model import Table
+from muniment.sql.model import CheckConstraint, Column, Database, Schema, Table
 from muniment.sql.selection import Selection
-from muniment.sql.types import parse_type
+from muniment.sql.types import PredefinedType, parse_type
 from muniment.transfer import archive, restore
 
 
@@ -277,6 +278,12 @@ def test_a_damaged_file_is_not_archived_as_if_it_were_whole(tmp_path: Path) -> N
     assert not (tmp_path / "d.siard").exists()
 
 
+def test_a_condition_cannot_become_another_statement(shop: Path, tmp_path: Path) -> None:
+    chosen = Selection(where={"sale": "1); SELECT 7, 8, 9; --"})
+    with pytest.raises(UsageError, match="the condition for sale is not one condition"):
+        archive(f"sqlite:///{shop}", tmp_path / "a.siard", chosen)
+
+
 def test_a_column_to_archive_as_text_must_exist(shop: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no column matches"):
         archive(f"sqlite:///{shop}", tmp_path / "s.siard", Selection(as_text=("main.item.nmae",)))
@@ -333,3 +340,37 @@ def test_the_snapshot_outlives_the_token_of_its_state(tmp_path: Path) -> None:
             [sys.executable, "-c", writer, str(path)], capture_output=True, text=True, check=False
         )
     assert "database is locked" in done.stderr
+
+
+def test_columns_that_are_left_out_are_named_and_take_their_checks_along(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "a.db"))
+    db.execute(
+        'CREATE TABLE t (id INTEGER PRIMARY KEY, a INT, "the b" INT, CONSTRAINT k CHECK '
+        "(a < \"The B\"), CONSTRAINT kept CHECK (a > 0 AND 'the b' <> 'x'));"
+        "INSERT INTO t VALUES (1, 1, 2)"
+    )
+    db.close()
+    chosen = Selection(columns={"t": ("id", "a")})
+    archive(f"sqlite:///{tmp_path}/a.db", tmp_path / "a.siard", chosen)
+    with open_siard(tmp_path / "a.siard") as source:
+        table = source.describe().schema("main").table("t")
+    assert [check.name for check in table.check_constraints] == ["kept"]
+    assert table.description == (
+        "Columns that were not archived: the b.\n"
+        'The check k (a < "The B") needs columns that are not here.'
+    )
+    report = restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    assert not report.left_out
+
+
+def test_a_check_that_names_no_column_is_left_out(tmp_path: Path) -> None:
+    column = Column("a", PredefinedType("BIGINT"), "INTEGER")
+    checks = (CheckConstraint("bad", "b > 0"), CheckConstraint("good", 'a <> "x"'))
+    table = Table("t", "table0", (column,), check_constraints=checks)
+    database = Database(
+        "d", database_product="SQLite 3", schemas=(Schema("main", "schema0", tables=(table,)),)
+    )
+    with create_target(tmp_path / "b.db") as target:
+        target.define(database)
+        target.finish(database)
+        assert [item.name for item in target.left_out] == ["bad of main.t"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from muniment import transfer
 from muniment.errors import SiardError
+from muniment.siard import blocks
 from muniment.siard.blocks import Blocks, Sum, find_blocks, inflate, inflated_size
 from muniment.siard.deflating import deflate
 from muniment.siard.source import SiardSource
@@ -54,6 +55,24 @@ def test_the_rows_of_all_stretches_are_the_rows_of_the_table(archive: Path) -> N
         for row in rows_of(batch)
     ]
     assert [int(row.split(b"\xff")[0]) for row in rows] == list(range(ROWS))
+
+
+def test_rows_that_are_all_alike_are_read_block_by_block(
+    archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SiardSource(archive) as source:
+        schema, table = _table(source)
+        whole = [
+            b for part in source.parts(schema, table) for b in source.batches(schema, table, part)
+        ]
+    # As if each stretch were much larger than its compressed bytes let expect.
+    monkeypatch.setattr(blocks, "_AT_ONCE", 1 << 16)
+    monkeypatch.setattr(blocks, "_MOST", 3 << 20)
+    with SiardSource(archive) as source:
+        parts = list(source.parts(schema, table))
+        pieces = [b for part in parts for b in source.batches(schema, table, part)]
+    assert len(parts) > 1 and isinstance(parts[0], Blocks)
+    assert [row for b in pieces for row in rows_of(b)] == [row for b in whole for row in rows_of(b)]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

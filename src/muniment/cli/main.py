@@ -1,8 +1,8 @@
 """The ``muniment`` command: finds the command, runs it, turns errors into sentences and exit codes.
 
 Exit codes: 0 done and good, 1 the answer is no, 2 wrong usage, 3 the work failed; 130 and 143 when
-it was stopped by Ctrl-C or SIGTERM. Commands import what is heavy when they run, so that help is
-quick.
+it was stopped by Ctrl-C or SIGTERM, 129 when its terminal was closed. Commands import what is heavy
+when they run, so that help is quick.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from muniment.errors import MunimentError, UsageError
 
 __all__ = ["COMMANDS", "cli", "main"]
 
-_WRONG_USAGE, _FAILED, _INTERRUPTED, _TERMINATED = 2, 3, 130, 143
+_WRONG_USAGE, _FAILED, _INTERRUPTED = 2, 3, 130
 
 
 # Each stands in the module of its name, which is loaded when the command is run.
@@ -103,7 +103,7 @@ def _explain(error: BaseException) -> int:
         case click.Abort():
             return _say(_stopped(error.__cause__ or error), _INTERRUPTED)
         case Terminated():
-            return _say(_stopped(error), _TERMINATED)
+            return _say(_stopped(error), 128 + error.number)
         case click.UsageError():
             return _say(_usage_sentence(error), _WRONG_USAGE)
         case click.ClickException():

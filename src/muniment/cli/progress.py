@@ -19,6 +19,8 @@ __all__ = ["Tally", "shown"]
 
 Tell = Callable[["Progress"], None]
 
+_WIDE = 110  # columns of a terminal in which all facts stand side by side
+
 
 class Tally:
     """What was done so far, over all tables."""
@@ -51,11 +53,16 @@ def shown(title: str, console: Console | None = None) -> Iterator[Tell]:
         current = bars.add_task("", total=None, facts="", visible=False)
         tally = Tally()
 
+        narrow = bars.console.width < _WIDE
+
         def tell(progress: Progress) -> None:
             tally.add(progress)
-            facts = f"{count(tally.tables, 'table')}  {size(tally.bytes)}"
-            bars.update(overall, completed=tally.rows, facts=facts)
-            name = cut(safe(f"{progress.schema}.{progress.table}"), 30)
+            facts = [] if narrow else [count(tally.tables, "table")]
+            facts += [size(tally.bytes)] if tally.bytes else []
+            rows = getattr(progress, "all_rows", None)
+            total = rows if rows and rows >= tally.rows else None
+            bars.update(overall, completed=tally.rows, total=total, facts="  ".join(facts))
+            name = cut(safe(f"{progress.schema}.{progress.table}"), 20 if narrow else 30)
             if bars.tasks[1].description != name:
                 bars.reset(current, description=name, visible=True)
             bars.update(current, completed=progress.rows, total=progress.total_rows)
@@ -74,23 +81,27 @@ def _bars(console: Console | None) -> Bars:
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.table import Column
     from rich.text import Text
 
+    console = console or Console(stderr=True, highlight=False)
+    wide = console.width >= _WIDE
+
     class Rows(ProgressColumn):
-        """Rows, of how many, and how fast."""
+        """Rows, of how many, how fast where there is room for that, and other facts."""
 
         def render(self, task: Task) -> Text:
             of = f" of {task.total:.0f}" if task.total else ""
-            speed = f"  {task.speed:.0f} rows/s" if task.speed else ""
-            return Text(f"{task.completed:.0f}{of} rows{speed}")
+            speed = f"  {task.speed:.0f} rows/s" if task.speed and wide else ""
+            facts = f"  {task.fields['facts']}" if task.fields["facts"] else ""
+            return Text(f"{task.completed:.0f}{of} rows{speed}{facts}")
 
     return Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        Rows(),
-        TextColumn("{task.fields[facts]}", markup=False),
+        BarColumn(bar_width=20 if wide else 10),
+        Rows(table_column=Column(no_wrap=True)),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=console or Console(stderr=True, highlight=False),
+        console=console,
         transient=True,
     )

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: both unwind the stack by an exception, so that unfinished files are removed.
+"""Ctrl-C, SIGTERM and a closed terminal: all unwind the stack, so that unfinished files go.
 
 Python drops exceptions in some places: in finalizers, in what libraries call back, where code in C
 asks whether an attribute exists. Imports alone pass hundreds of them. A signal that came there
@@ -25,7 +25,11 @@ _TIMES = 4  # that a signal is sent again: somebody may have dropped it on purpo
 
 
 class Terminated(BaseException):
-    """SIGTERM arrived; like KeyboardInterrupt, nothing but the outermost caller catches it."""
+    """SIGTERM or SIGHUP arrived; like KeyboardInterrupt, only the outermost caller catches it."""
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        self.number = number
+        super().__init__(number)
 
 
 class _Interrupted(KeyboardInterrupt):
@@ -34,9 +38,11 @@ class _Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Have both signals end the work by an exception, wherever they catch this process."""
+    """Have these signals end the work by an exception, wherever they catch this process."""
     stopping = _Stopping()
     signal.signal(signal.SIGTERM, stopping.stop)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup has it ignored
+        signal.signal(signal.SIGHUP, stopping.stop)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored
         signal.signal(signal.SIGINT, stopping.stop)
     sys.unraisablehook = _show_other_faults
@@ -57,7 +63,7 @@ class _Stopping:
         raise self._watched(number)  # which no name here may hold, or it would never disappear
 
     def _watched(self, number: int) -> BaseException:
-        raised: BaseException = _Interrupted() if number == signal.SIGINT else Terminated()
+        raised: BaseException = _Interrupted() if number == signal.SIGINT else Terminated(number)
         # Not by the module threading: its lock may be held where the signal came.
         start_new_thread(self._watch, (number, ref(raised)))
         return raised

@@ -10,7 +10,7 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,13 +23,14 @@ from muniment.compare.tables import TableComparer, TableComparison
 from muniment.conversions import (
     archived_as_text,
     archived_types,
+    odd_sentences,
     pattern_of,
     refused_text,
     text_sentences,
 )
 from muniment.databases.tunnel import tunnelled
 from muniment.datalinks import unlinked
-from muniment.definitions import Difference, compare_definitions, matched_tables
+from muniment.definitions import Difference, compare_definitions, matched_tables, not_compared
 from muniment.errors import Unfit, UnknownType, UsageError
 from muniment.kernels import expect
 from muniment.normal import normal_forms
@@ -99,24 +100,48 @@ def _compare(
     ordered: bool | None,
     progress: Callable[[Progress], None],
 ) -> Comparison:
-    """Compare; a database is read again if its archive turns out to have columns as text."""
+    """Compare; a database is read again if columns of it have to be read as text."""
     texts: set[str] = set()
+    odd: set[str] = set()
     while True:
-        known = len(texts)
+        known = len(texts) + len(odd)
         try:
-            return _compare_once(a, b, open_side, jobs, ordered, progress, texts)
-        except (Unfit, UnknownType) as error:
-            if not databases.is_url(b) and databases.is_url(a):
-                with open_side(b) as archive:
-                    texts |= refused_text(error, archive.describe())
-            if len(texts) == known:
-                raise
+            return _compare_once(a, b, open_side, jobs, ordered, progress, texts, odd)
         except _AsText:
-            pass
+            continue
+        except (Unfit, UnknownType) as error:
+            # Its frames would hold on to connections, and DuckDB waits for the end of those.
+            refused = error.with_traceback(None)
+        if not databases.is_url(b) and databases.is_url(a):
+            with open_side(b) as archive:
+                texts |= refused_text(refused, archive.describe())
+        if len(texts) + len(odd) == known and isinstance(refused, Unfit):
+            odd |= {refused.where, *refused.others, *_misfits((a, b), open_side)} - texts
+        if len(texts) + len(odd) == known:
+            raise refused
 
 
 class _AsText(Exception):
     """The archive has columns as text that were read as something else."""
+
+
+def _misfits(sides: Iterable[str], open_side: Callable[..., Any]) -> Iterator[str]:
+    """Yield all columns of the databases with values that do not fit: one reading finds one."""
+    for name in filter(databases.is_url, sides):
+        with open_side(name) as source:
+            yield from (unfit.where for unfit in getattr(source, "misfits", list)())
+
+
+def _open_as_text(
+    stack: ExitStack, open_side: Callable[..., Any], name: str, texts: set[str], odd: set[str]
+) -> Any:
+    """Open a side with columns as text: ``texts``, and those of ``odd`` that it has."""
+    columns = set(texts)
+    if odd and databases.is_url(name):
+        with open_side(name, as_text=tuple(map(pattern_of, texts))) as source:
+            tables = source.describe().tables()
+            columns |= odd & {f"{s.name}.{t.name}.{c.name}" for s, t in tables for c in t.columns}
+    return stack.enter_context(open_side(name, as_text=tuple(map(pattern_of, sorted(columns)))))
 
 
 def _compare_once(
@@ -127,10 +152,11 @@ def _compare_once(
     ordered: bool | None,
     progress: Callable[[Progress], None],
     texts: set[str],
+    odd: set[str],
 ) -> Comparison:
     with ExitStack() as stack:
-        left = stack.enter_context(open_side(a, as_text=tuple(map(pattern_of, texts))))
-        right = stack.enter_context(open_side(b))
+        left = _open_as_text(stack, open_side, a, texts, odd)
+        right = _open_as_text(stack, open_side, b, set(), odd)
         archived = databases.is_url(a) and not databases.is_url(b)
         if databases.is_url(a) != databases.is_url(b):  # a database has links, not their files
             left, right = (unlinked(s) if isinstance(s, SiardSource) else s for s in (left, right))
@@ -138,14 +164,18 @@ def _compare_once(
         if archived and (more := set(archived_as_text(first, second)) - texts):
             texts |= more
             raise _AsText
-        notes = list(text_sentences(texts))
+        notes = [*text_sentences(texts), *odd_sentences(odd)]
+        notes += filter(None, [not_compared(first, second)])
         size = min(left.size(), right.size())
         expect(max(left.size(), right.size()))
         ordered = size < _SMALL if ordered is None else ordered
         side = stack.enter_context(reading_side(left, 1 if size < _SMALL else jobs))
         differences = list(compare_definitions(first, second))
         tables = []
-        for pair in matched_tables(first, second):
+        pairs = matched_tables(first, second)
+        watch = _Watch(progress, sum(pair.b[1].rows for pair in pairs if pair.b))
+        for pair in pairs:
+            watch.next_table()
             if pair.a is None or pair.b is None:
                 tables.append(_one_sided(left, pair.a) if pair.a else _one_sided(right, pair.b))
                 if pair.a is None:
@@ -159,7 +189,7 @@ def _compare_once(
                 reads = Read(schema, table, forms[0], ordered), Read(*pair.b, forms[1], ordered)
                 work = TableComparer(side, right, second, *reads)
                 try:
-                    result, found = work.run(progress)
+                    result, found = work.run(watch)
                     break
                 except Unfit as unfit:
                     table = _refitted(left, schema, table, unfit)
@@ -168,6 +198,22 @@ def _compare_once(
             differences += found
     equal = not differences and all(table.equal for table in tables)
     return Comparison(equal, tuple(tables), tuple(differences), tuple(notes))
+
+
+class _Watch:
+    """Adds up the bytes of the tables, and tells how many rows they have in all."""
+
+    def __init__(self, progress: Callable[[Progress], None], rows: int) -> None:
+        self._progress, self._rows = progress, rows or None
+        self._before = self._now = 0
+
+    def __call__(self, step: Progress) -> None:
+        self._now = step.bytes_written
+        size = self._before + self._now
+        self._progress(replace(step, bytes_written=size, all_rows=self._rows))
+
+    def next_table(self) -> None:
+        self._before, self._now = self._before + self._now, 0
 
 
 def _refitted(source: Source, schema: Schema, table: Table, unfit: Unfit) -> Table:

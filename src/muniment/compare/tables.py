@@ -47,6 +47,7 @@ class TableComparer:
         self._side, self._right, self._database, self._a, self._b = side, right, database, a, b
         self._buffer = b""
         self._at = 0
+        self._seen = 0  # bytes
 
     def run(self, progress: Callable[[Progress], None]) -> tuple[TableComparison, list[Difference]]:
         """Return the table's comparison and the first differences in its rows."""
@@ -66,6 +67,7 @@ class TableComparer:
                 differing = batch
                 break
             shared.update(batch)
+            self._seen += len(batch.data)
             self._tell(progress, shared.rows)
         rest = self._rest()
         if differing is None and not rest:
@@ -100,6 +102,7 @@ class TableComparer:
         for part in written:
             for piece in part.xml:
                 xml.expect(piece)
+                self._seen += len(piece)
             content.add(part.digest)
             self._tell(progress, content.rows)
         xml.expect_end()
@@ -121,6 +124,7 @@ class TableComparer:
                         beside(ordered.update, batch)
                     xml.expect(writer(batch, trusted=True))
                     rows += batch.rows
+                    self._seen += len(data)
                     self._tell(progress, rows)
             xml.expect_end()
         except (NotPlain, Unfit):
@@ -137,7 +141,8 @@ class TableComparer:
 
     def _tell(self, progress: Callable[[Progress], None], rows: int) -> None:
         table = self._b.table
-        progress(Progress(self._b.schema.name, table.name, rows, table.rows or None, 0))
+        total = table.rows or None
+        progress(Progress(self._b.schema.name, table.name, rows, total, self._seen))
 
     def _next_is(self, data: bytes) -> bool:
         """Whether the other side continues with these bytes; if so, they are consumed."""
@@ -205,12 +210,17 @@ class TableComparer:
         pairs = enumerate(zip(left.buckets, right.buckets, strict=True))
         groups = {number for number, (x, y) in pairs if x != y}
         groups = set(sorted(groups)[:_GROUPS])
+        if not self._b.table.primary_key:
+            skip = 0  # a row may occur before, too, and it is told how often it does
         chunks = (Batch(data, data.count(ROW)) for data in self._side.read(self._a))
-        only_a = Counter(_rows_in(chunks, skip, groups))
+        all_a = Counter(_rows_in(chunks, skip, groups))
         reader = Reader(self._right, self._database, self._b, ordered=False)
-        only_b = Counter(_rows_in(reader.batches(), skip, groups))
-        only_a, only_b = only_a - only_b, only_b - only_a
-        yield from _row_differences(self._b, list(only_a.elements()), list(only_b.elements()))
+        all_b = Counter(_rows_in(reader.batches(), skip, groups))
+        if self._b.table.primary_key:
+            only_a, only_b = all_a - all_b, all_b - all_a
+            yield from _row_differences(self._b, list(only_a.elements()), list(only_b.elements()))
+        else:
+            yield from _count_differences(self._b, all_a, all_b)
 
 
 def _rows_in(batches: Iterator[Batch], skip: int, groups: set[int]) -> Iterator[bytes]:
@@ -225,19 +235,36 @@ def _rows_in(batches: Iterator[Batch], skip: int, groups: set[int]) -> Iterator[
         skip = 0
 
 
+def _count_differences(read: Read, a: Counter[bytes], b: Counter[bytes]) -> Iterator[Difference]:
+    """Say how often rows without a key occur, for the first that do not occur as often."""
+    names = [column.name for column in read.table.columns]
+    place = f"{read.schema.name}.{read.table.name}"
+    differing = [row for row in {**a, **b} if a[row] != b[row]]
+    for row in differing[:_SHOWN]:
+        where = f"{place} ({_spell(row, range(len(names)), names)})"
+        yield Difference(where, _times(a[row]), _times(b[row]))
+
+
+def _times(count: int) -> str:
+    if count < 2:
+        return "a row" if count else "no such row"
+    return f"{count} such rows"
+
+
 def _row_differences(read: Read, a: list[bytes], b: list[bytes]) -> Iterator[Difference]:
     """Pair the rows by their key, and name the columns that differ."""
     table = read.table
     names = [column.name for column in table.columns]
-    key = [names.index(name) for name in table.primary_key.columns] if table.primary_key else []
-    others = {_key(row, key): row for row in b} if key else {}
+    assert table.primary_key is not None
+    key = [names.index(name) for name in table.primary_key.columns]
+    others = {_key(row, key): row for row in b}
     place = f"{read.schema.name}.{table.name}"
     shown = 0
     for row in a:
         if shown >= _SHOWN:
             return
-        other = others.pop(_key(row, key), None) if key else None
-        where = f"{place} ({_spell(row, key or range(len(names)), names)})"
+        other = others.pop(_key(row, key), None)
+        where = f"{place} ({_spell(row, key, names)})"
         if other is None:
             yield Difference(where, "a row", "no such row")
         else:
@@ -245,12 +272,10 @@ def _row_differences(read: Read, a: list[bytes], b: list[bytes]) -> Iterator[Dif
                 if x != y:
                     yield Difference(f"{where}.{name}", _show(x), _show(y))
         shown += 1
-    for row in others.values() if key else b:
+    for row in others.values():
         if shown >= _SHOWN:
             return
-        yield Difference(
-            f"{place} ({_spell(row, key or range(len(names)), names)})", "no such row", "a row"
-        )
+        yield Difference(f"{place} ({_spell(row, key, names)})", "no such row", "a row")
         shown += 1
 
 

@@ -124,6 +124,11 @@ class SqliteTarget:
         self._later: list[tuple[str, str]] = []  # the table, and the statement for it
         self._strict: list[tuple[str, CheckConstraint]] = []  # checks of other products
 
+    @property
+    def bytes_written(self) -> int:
+        """The size of the database so far."""
+        return Path(self._db.filename).stat().st_size
+
     def define(self, database: Database) -> None:
         """Create the tables; indexes, triggers and views follow the rows."""
         self._database = database
@@ -316,22 +321,20 @@ class SqliteTarget:
             lines.append(f"{_constraint(key)} UNIQUE ({_names(key.columns)})")
         for foreign in table.foreign_keys:
             lines.append(self._foreign_key(foreign))
-        if self._same:
-            for check in table.check_constraints:
-                lines.append(f"CONSTRAINT {quoted(check.name)} CHECK ({check.condition})")
-        else:
-            lines += self._foreign_checks(schema, table, lines[: len(table.columns)])
+        lines += self._checks(schema, table, lines[: len(table.columns)])
         return (
             f"CREATE TABLE {quoted(self._name(schema, table.name))} (\n  "
             + ",\n  ".join(lines)
             + "\n)"
         )
 
-    def _foreign_checks(self, schema: Schema, table: Table, columns: list[str]) -> Iterator[str]:
-        """Yield the checks of another product that SQLite understands."""
+    def _checks(self, schema: Schema, table: Table, columns: list[str]) -> Iterator[str]:
+        """Yield the checks that SQLite understands, those of another product in its own words."""
         for check in table.check_constraints:
+            condition = check.condition
             try:
-                condition = translated_expression(self._database, schema, check.condition, "sqlite")
+                if not self._same:
+                    condition = translated_expression(self._database, schema, condition, "sqlite")
                 line = f"CONSTRAINT {quoted(check.name)} CHECK ({condition})"
                 self._probe(f"CREATE TABLE {quoted(_PROBE)} ({', '.join([*columns, line])})")
             except (NotTranslatable, apsw.Error) as error:
@@ -340,8 +343,9 @@ class SqliteTarget:
                     LeftOut("check constraint", name, str(error), f"CHECK ({check.condition})")
                 )
             else:
-                made = self._name(schema, table.name)
-                self._strict.append((made, replace(check, condition=condition)))
+                if not self._same:
+                    made = self._name(schema, table.name)
+                    self._strict.append((made, replace(check, condition=condition)))
                 yield line
 
     def _default(self, schema: Schema, table: Table, column: Column) -> str:
@@ -370,7 +374,8 @@ class SqliteTarget:
     def _undone(self) -> Iterator[None]:
         self._db.execute("SAVEPOINT probe")
         try:
-            with self._only_names():
+            # SQLite's own definitions may have texts between double quotation marks.
+            with nullcontext() if self._same else self._only_names():
                 yield
         finally:
             self._db.execute("ROLLBACK TO probe; RELEASE probe")

@@ -14,12 +14,13 @@ from typing import Any
 
 from isal import isal_zlib
 
-__all__ = ["Blocks", "Sum", "find_blocks", "inflate", "inflated_size"]
+__all__ = ["Blocks", "Sum", "find_blocks", "inflate", "inflated", "inflated_size"]
 
 _MARK = b"\x00\x00\xff\xff"  # what a flush leaves behind; chance may write it as well
 _GAP = 1 << 20  # compressed bytes from one cut to the next
 _PEEK = 1 << 12
-_MOST = 1 << 28  # uncompressed bytes of one stretch; ours have a few megabytes
+_AT_ONCE = 1 << 25  # uncompressed bytes of a stretch; it has a few megabytes, unless rows are alike
+_MOST = 1 << 28  # of one block, which ends with the row that fills a megabyte
 _ERROR: Any = isal_zlib.error
 
 Read = Callable[[int, int], bytes]  # bytes of the compressed member, by offset and size
@@ -67,14 +68,30 @@ def find_blocks(read: Read, size: int) -> tuple[bytes, Iterator[Blocks], bytes] 
     return head, _stretches(read, first, tail), end
 
 
-def inflate(packed: bytes) -> bytes | None:
+def inflate(packed: bytes, most: int | None = None) -> bytes | None:
     """Return the bytes of whole blocks; None if they are none, or far more than ours have."""
     inflater = isal_zlib.decompressobj(-15)
     try:
-        data: bytes = inflater.decompress(packed, _MOST)
+        data: bytes = inflater.decompress(packed, most or _MOST)
     except _ERROR:
         return None
     return None if inflater.unconsumed_tail else data
+
+
+def inflated(read: Read, blocks: Blocks) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the rows of a stretch, each time with their place, as much as memory should hold.
+
+    Rows that are all alike take a thousandth of their size; such a stretch comes block by block.
+    """
+    data = inflate(read(blocks.start, blocks.end - blocks.start), _AT_ONCE)
+    if data is not None:
+        yield blocks.start, data
+        return
+    start = blocks.start
+    while start < blocks.end:
+        end = _next_cut(read, start + 1, blocks.end) or blocks.end
+        yield start, inflate(read(start, end - start))
+        start = end
 
 
 def inflated_size(read: Read, end: int) -> int:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Self
 from zipfile import ZIP_DEFLATED
 
 from muniment.errors import SiardError
-from muniment.siard.blocks import Blocks, Sum, find_blocks, inflate, inflated_size
+from muniment.siard.blocks import Blocks, Sum, find_blocks, inflated, inflated_size
 from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.resolving import Resolver
 from muniment.siard.metadata import parse_metadata
@@ -220,18 +220,20 @@ class SiardSource:
 
     def _read_blocks(self, name: str, reader: RowReader, blocks: Blocks) -> Iterator[Batch]:
         read, _ = self._zip.compressed(name)
-        xml = inflate(read(blocks.start, blocks.end - blocks.start))
-        # A comment that began in one stretch and ended in another would be an error of the first.
-        if xml is None or not xml.endswith(b"</row>\n"):
-            raise self._damaged(name)
-        receipt = _Receipt(name, blocks, Sum.of(xml))
-        try:
-            yield from reader(Run(xml, 0))
-        except SiardError:
-            # The message names the place of the fault; now it is worth counting from the start.
-            for _ in reader(Run(xml, inflated_size(read, blocks.start))):
-                pass
-            raise
+        found = Sum()
+        for start, xml in inflated(read, blocks):
+            # A comment that began in one of them and ended in another is an error of the first.
+            if xml is None or not xml.endswith(b"</row>\n"):
+                raise self._damaged(name)
+            found += Sum.of(xml)
+            try:
+                yield from reader(Run(xml, 0))
+            except SiardError:
+                # The message names the place of the fault; now it is worth counting to there.
+                for _ in reader(Run(xml, inflated_size(read, start))):
+                    pass
+                raise
+        receipt = _Receipt(name, blocks, found)
         if name in self._sums:
             self.accept(receipt)
         else:

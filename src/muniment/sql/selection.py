@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeVar
@@ -105,6 +106,9 @@ class Selection:
         for pattern in (*self.tables, *self.columns, *self.where, *self.order):
             if not any(_matches((pattern,), *name) for name in known):
                 raise UsageError(f"no table matches {pattern!r}; there are: {_list(tables)}")
+        for name, condition in self.where.items():
+            if not _is_one_condition(condition):
+                raise UsageError(f"the condition for {name} is not one condition: {condition}")
         for pattern in self.views:
             if not any(_matches((pattern,), *name) for name in views):
                 raise UsageError(f"no view matches {pattern!r}; there are: {_list(views)}")
@@ -147,6 +151,7 @@ class Selection:
                 if name not in by_name:
                     raise UsageError(f"{schema}.{table.name} has no column {name!r}")
             names = set(chosen)
+            missing = [name for name in by_name if name not in names]
             key = table.primary_key
             table = replace(
                 table,
@@ -161,11 +166,54 @@ class Selection:
                     if names.issuperset(r.column for r in k.references)
                 ),
             )
+            table = _without_columns(table, missing) if missing else table
         condition = self.where_of(schema, table.name)
         if condition:
             # An archive that holds part of a table has to say so to those who come later.
             table = _with_note(table, f"Only the rows where {condition} were archived.")
         return table
+
+
+def _without_columns(table: Table, missing: Sequence[str]) -> Table:
+    """Say which columns are not there, and leave out the checks that need them."""
+    table = _with_note(table, f"Columns that were not archived: {', '.join(missing)}.")
+    gone = {name.casefold() for name in missing}
+    kept = []
+    for check in table.check_constraints:
+        if gone.isdisjoint(_names_in(check.condition)):
+            kept.append(check)
+        else:
+            note = f"The check {check.name} ({check.condition}) needs columns that are not here."
+            table = _with_note(table, note)
+    return replace(table, check_constraints=tuple(kept))
+
+
+_NAMES = re.compile(r"""'(?:[^']|'')*'|"((?:[^"]|"")*)"|`([^`]*)`|\[([^\]]*)\]|(\w+)""")
+
+
+def _names_in(condition: str) -> Iterator[str]:
+    """Yield all words of a condition that may be names of columns, without regard to case."""
+    for match in _NAMES.finditer(condition):
+        name = match[1].replace('""', '"') if match[1] else match[2] or match[3] or match[4]
+        if name:
+            yield name.casefold()
+
+
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|/\*.*?\*/|\$(\w*)\$.*?\$\1\$""", re.DOTALL)
+
+
+def _is_one_condition(text: str) -> bool:
+    """Whether a text stays within the parentheses around it: what follows them is not looked at.
+
+    >>> [_is_one_condition(text) for text in ("f(a) = ')'", "1) OR (2", "1); SELECT 2; --")]
+    [True, False, False]
+    """
+    depth = 0
+    for character in _QUOTED.sub("", text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0 or character == ";":
+            return False
+    return True
 
 
 def _without_dangling_keys(

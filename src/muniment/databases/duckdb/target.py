@@ -146,6 +146,7 @@ class DuckdbTarget:
         self.notes: list[str] = []
         self.left_out: list[LeftOut] = []
         self.finished = False
+        self._files = (path, staged, log_of(path), log_of(staged))
         self.replaced: tuple[Path, set[str]] | None = None  # the old file, and what it holds
         self._tables: dict[tuple[str, str], NewTable] = {}
         self._made: set[Thing] = set()
@@ -160,6 +161,11 @@ class DuckdbTarget:
 
     def close(self) -> None:
         self._connection.close()
+
+    @property
+    def bytes_written(self) -> int:
+        """The size of the database so far, with what waits beside it."""
+        return sum(file.stat().st_size for file in self._files if file.exists())
 
     def define(self, database: Database) -> None:
         """Make schemas, types, sequences and tables, as yet without keys."""
