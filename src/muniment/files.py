@@ -36,7 +36,7 @@ def open_plain(path: Path) -> int:
 
 def refuse_existing(path: Path) -> None:
     """Raise UsageError if something has this name, or if its folder is missing."""
-    if path.exists():
+    if path.exists() or path.is_symlink():  # a link that leads nowhere is somebody's, too
         raise UsageError(f"{path} exists already; choose another name or move it away")
     if not path.parent.is_dir():
         raise UsageError(f"the folder {path.parent} does not exist; make it first")

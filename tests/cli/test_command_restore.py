@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from commandline import Run, database
 
+from muniment import transfer
+from muniment.errors import UsageError
+
 
 @pytest.fixture
 def archive(run: Run, shop: str) -> str:
@@ -53,6 +56,25 @@ def test_what_is_there_is_replaced_only_on_request(run: Run, archive: str) -> No
     assert refused.exit_code in (2, 3)
     assert Path("again.db").read_bytes() == before
     assert run("restore", archive, "sqlite:///again.db", "--replace").exit_code == 0
+
+
+@pytest.mark.parametrize("product", ["sqlite", "duckdb"])
+def test_what_came_meanwhile_is_not_replaced(archive: str, product: str) -> None:
+    def quicker(_: transfer.Progress) -> None:
+        Path("again.db").write_text("somebody else's")
+
+    with pytest.raises(UsageError, match=r"again\.db exists already"):
+        transfer.restore(Path(archive), f"{product}:///again.db", progress=quicker)
+    assert Path("again.db").read_text() == "somebody else's"
+    assert not [path for path in Path().iterdir() if "partial" in path.name]
+
+
+@pytest.mark.parametrize("product", ["sqlite", "duckdb"])
+def test_a_link_that_leads_nowhere_is_not_replaced(run: Run, archive: str, product: str) -> None:
+    Path("again.db").symlink_to("nowhere.db")
+    refused = run("restore", archive, f"{product}:///again.db")
+    assert refused.exit_code == 2 and "exists already" in refused.stderr
+    assert Path("again.db").is_symlink() and not Path("nowhere.db").exists()
 
 
 def test_tables_can_be_chosen(run: Run, archive: str) -> None:

@@ -17,7 +17,7 @@ import apsw
 from muniment.databases.sqlite import connect_sqlite, translated
 from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
-from muniment.files import refuse_losses, settle
+from muniment.files import refuse_existing, refuse_losses, settle
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_value
 from muniment.sql.leftout import (
     LeftOut,
@@ -69,8 +69,8 @@ def create_target(path: Path, *, replace: bool = False) -> Iterator[SqliteTarget
     """Open a new database that appears at ``path`` only if the block succeeds."""
     if path.exists() and not replace:
         raise UsageError(f"{path} exists already; choose another name or add --replace")
-    if not path.parent.is_dir():
-        raise UsageError(f"the folder {path.parent} does not exist; make it first")
+    if not path.exists():
+        refuse_existing(path)
     there = _tables_and_views(path) if path.exists() else set()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)
@@ -78,6 +78,8 @@ def create_target(path: Path, *, replace: bool = False) -> Iterator[SqliteTarget
     try:
         yield SqliteTarget(db, path, there)
         db.close(True)
+        if not replace:
+            refuse_existing(path)  # somebody may have been quicker
         for rest in ("-wal", "-shm", "-journal"):  # of a file that is replaced: not of the new one
             path.with_name(path.name + rest).unlink(missing_ok=True)
         settle(partial, path)

@@ -113,6 +113,8 @@ def create_target(
             return
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())
+        if not replace:
+            refuse_existing(path)  # somebody may have been quicker
         log_of(path).unlink(missing_ok=True)  # DuckDB would replay the old file's log into the new
         settle(partial, path)
     finally:
