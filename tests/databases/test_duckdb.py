@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -531,7 +533,12 @@ def test_parts_of_wide_rows_are_shorter(make: Make) -> None:
 def test_files_that_cannot_be_opened_are_refused_with_advice(tmp_path: Path) -> None:
     text = tmp_path / "text.duckdb"
     text.write_text("This is not a database. " * 1000)
+    os.mkfifo(pipe := tmp_path / "pipe.duckdb")
+    with closing(sqlite3.connect(other := tmp_path / "other.db")) as database:
+        database.execute("CREATE TABLE t (a)")
     for path, words in [
+        (pipe, "is not a file"),
+        (other, "is an SQLite database; name it by a URL that starts with sqlite:///"),
         (tmp_path / "missing.duckdb", "does not exist"),
         (text, "is not a DuckDB database"),
         (tmp_path, "is a folder"),

@@ -20,6 +20,8 @@ __all__ = ["Connection", "asked", "connect", "first_line", "is_one_create", "row
 
 Connection = Any  # the driver ships no types
 
+_SQLITE = b"SQLite format 3\0"
+
 # The first words that DuckDB's message contains, and what to tell the user instead.
 _REFUSALS = (
     ("does not exist", "{path} does not exist; check the name"),
@@ -50,6 +52,7 @@ def connect(path: Path, *, read_only: bool) -> Connection:
         "python_enable_replacements": "false",  # a name in a query is never a Python variable
         "threads": "1",
     }
+    _refuse_others(path)
     # What is read or loaded passes through once: a large cache would only fill the memory.
     settings["memory_limit"] = "64MB" if read_only else "100MB"
     try:
@@ -63,6 +66,21 @@ def connect(path: Path, *, read_only: bool) -> Connection:
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET enable_progress_bar = false")
     return connection
+
+
+def _refuse_others(path: Path) -> None:
+    """Raise DatabaseError for a pipe, at which DuckDB would wait, and for a file of SQLite.
+
+    DuckDB opens the latter by an extension of its own, or complains that it has none.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DatabaseError(f"{path} is not a file; check the name")
+    if path.is_file():
+        with path.open("rb") as stream:
+            if stream.read(len(_SQLITE)) == _SQLITE:
+                raise DatabaseError(
+                    f"{path} is an SQLite database; name it by a URL that starts with sqlite:///"
+                )
 
 
 @contextmanager
