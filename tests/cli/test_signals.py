@@ -59,6 +59,18 @@ def test_a_signal_that_python_drops_comes_again(number: int, code: int, place: s
     assert result.stderr.strip() == "muniment: stopped; nothing was left behind"
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_error_that_a_signal_became_is_the_signal(number: int, code: int) -> None:
+    place = """
+    try:
+        signalled()
+    except BaseException:
+        raise RuntimeError("Query interrupted") from None"""
+    result = _run(_SCRIPT.format(number=int(number), place=place))
+    assert result.returncode == code, result.stderr
+    assert result.stderr.strip() == "muniment: stopped; nothing was left behind"
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
 def test_an_ignored_signal_stays_ignored(name: str) -> None:
     number = int(getattr(signal, name))

@@ -14,14 +14,15 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from muniment import __version__
 from muniment.cli.options import examples
-from muniment.cli.signals import Terminated, stoppable
+from muniment.cli.signals import Terminated, stoppable, stopped_by
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.errors import MunimentError, UsageError
 
@@ -55,6 +56,9 @@ class _Group(click.Group):
             code = int(run(*args, standalone_mode=False, **extra) or 0)
         except (Exception, Terminated) as error:
             code = _explain(error)
+            if standalone_mode and stopped_by():
+                # Threads may still be in code that does not survive the end of Python.
+                _leave(code)
         if standalone_mode:
             sys.exit(code)
         return code
@@ -92,10 +96,23 @@ def main() -> None:
         cli(prog_name="muniment")
 
 
+def _leave(code: int) -> NoReturn:
+    """End the process at once; what it wrote is written."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
 def _explain(error: BaseException) -> int:
     """Write on stderr what went wrong, as one sentence; return the exit code."""
     if os.environ.get("MUNIMENT_DEBUG") == "1" and not isinstance(error, click.UsageError):
         click.echo(hide_passwords("".join(traceback.format_exception(error))), err=True)
+    stop = stopped_by()
+    if stop is not None and not isinstance(error, click.Abort | Terminated):
+        for note in getattr(error, "__notes__", ()):
+            stop.add_note(note)
+        return _say(_stopped(stop), _TERMINATED if isinstance(stop, Terminated) else _INTERRUPTED)
     match error:
         case click.Abort() if isinstance(error.__cause__, EOFError):
             # click takes it for the end of a prompt; here it is a compressed stream cut short.

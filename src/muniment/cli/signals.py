@@ -3,6 +3,8 @@
 Python drops exceptions in some places: in finalizers, in what libraries call back, where code in C
 asks whether an attribute exists. Imports alone pass hundreds of them. A signal that came there
 would be lost, and the work would go on; so it is sent again if its exception has disappeared.
+Other code turns it into an error of its own, as DuckDB does ("Query interrupted"); so whatever goes
+wrong after a signal counts as the signal.
 """
 
 from __future__ import annotations
@@ -18,10 +20,20 @@ from types import FrameType
 from typing import NoReturn
 from weakref import ref
 
-__all__ = ["Terminated", "stoppable"]
+__all__ = ["Terminated", "stoppable", "stopped_by"]
 
 _MOMENT = 0.05  # seconds
 _TIMES = 4  # that a signal is sent again: somebody may have dropped it on purpose
+
+
+_received: list[int] = []  # the signals that have come
+
+
+def stopped_by() -> BaseException | None:
+    """Return what the signal that came means, or None if none has come."""
+    if not _received:
+        return None
+    return _Interrupted() if _received[0] == signal.SIGINT else Terminated()
 
 
 class Terminated(BaseException):
@@ -46,6 +58,7 @@ def stoppable() -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored
         signal.signal(signal.SIGINT, stopping.stop)
     sys.unraisablehook = _show_other_faults
+    _received.clear()
     try:
         yield
     finally:
@@ -60,6 +73,7 @@ class _Stopping:
     def stop(self, number: int, _frame: FrameType | None) -> NoReturn:
         if os.getpid() != self._process:  # a forked worker: no half-written file is its own
             os._exit(128 + number)
+        _received.append(number)
         raise self._watched(number)  # which no name here may hold, or it would never disappear
 
     def _watched(self, number: int) -> BaseException:
