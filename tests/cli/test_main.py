@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import shlex
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -182,3 +185,22 @@ def test_the_command_runs_as_a_process(
     wrong = run_process("show", "missing.siard")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr == "muniment: there is no file missing.siard\n"
+
+
+_RUN = f"{shlex.quote(sys.executable)} -m muniment"
+
+
+@pytest.mark.parametrize(
+    ("streams", "code"),
+    [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), ("2>/dev/full", 3), ("| true", 3)],
+)
+def test_streams_that_are_closed_or_full_do_no_harm(
+    shop: str, streams: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    line = f"set -o pipefail; {_RUN} archive {shop} closed.siard {streams}"
+    result = subprocess.run(["bash", "-c", line], capture_output=True, timeout=50)
+    assert result.returncode == code, result.stderr
+    assert b"fault" not in result.stderr
+    assert zipfile.is_zipfile("closed.siard")
+    assert [path.name for path in Path().iterdir() if "closed" in path.name] == ["closed.siard"]

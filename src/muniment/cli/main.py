@@ -38,6 +38,10 @@ COMMANDS = (
 )  # fmt: skip
 
 
+class _NobodyReads(Exception):
+    """Who reads our output has seen enough of it, as ``head`` has."""
+
+
 class _Group(click.Group):
     """A group of commands whose errors all end here, however it was started."""
 
@@ -50,10 +54,19 @@ class _Group(click.Group):
         found: click.Command = getattr(import_module(f"muniment.cli.{cmd_name}"), cmd_name)
         return found
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise _NobodyReads from error
+
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Callable[..., Any] = super().main
         try:
             code = int(run(*args, standalone_mode=False, **extra) or 0)
+        except _NobodyReads:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python has still to write
+            code = _FAILED  # click's 1 would mean that the answer is no
         except (Exception, Terminated) as error:
             code = _explain(error)
             if standalone_mode and stopped_by():
@@ -85,6 +98,7 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A character that the terminal's encoding lacks is shown escaped; it stops nothing.
@@ -94,6 +108,20 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with stoppable():
         cli(prog_name="muniment")
+
+
+def _open_closed_streams() -> None:
+    """Have what nobody wants to read go nowhere.
+
+    A file would else get the number of a stream that was closed (``>&-``), and messages with it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
 
 
 def _leave(code: int) -> NoReturn:
@@ -154,7 +182,8 @@ def _stopped(error: BaseException) -> str:
 def _say(sentence: str, code: int) -> int:
     # Further lines are indented: no name in a message can pass for a message of its own.
     lines = (safe(line) for line in hide_passwords(sentence).split("\n"))
-    click.echo("muniment: " + "\n  ".join(lines), err=True)
+    with suppress(OSError):  # where nobody can be told, the code says it
+        click.echo("muniment: " + "\n  ".join(lines), err=True)
     return code
 
 
