@@ -49,3 +49,11 @@ def test_unknown_addresses_are_refused_without_the_password(url: str) -> None:
 )
 def test_urls_are_told_from_files(text: str, yes: bool) -> None:
     assert is_url(text) is yes
+
+
+def test_names_that_are_not_utf_8_are_refused() -> None:
+    for url in ("sqlite:///shop-\udcff.db", "duckdb:///shop-\udcff.duckdb"):
+        with pytest.raises(UsageError, match="not a name in UTF-8"):
+            open_source(url)
+        with pytest.raises(UsageError, match="not a name in UTF-8"):
+            open_target(url)

@@ -237,4 +237,11 @@ def _path(url: str) -> Path:
         raise UsageError(
             f"write {scheme}:///file for a file here, {scheme}:////folder/file elsewhere"
         )
-    return Path(unquote(rest[1:]))
+    path = Path(unquote(rest[1:]))
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{path} is not a name in UTF-8, which databases need; rename the file or its folder"
+        ) from None
+    return path
