@@ -370,6 +370,13 @@ def test_malformed_xml_is_refused_with_its_place_and_a_remedy(data):
         parse_metadata(data)
 
 
+def test_the_byte_at_which_xml_breaks_is_named():
+    data = document("<dbname>shop</dbname>")
+    at = data.index(b"shop")
+    with pytest.raises(SiardError, match=f"at byte {at}:"):
+        parse_metadata(data[:at] + b"\x01" + data[at:])
+
+
 def test_another_kind_of_document_is_refused():
     with pytest.raises(SiardError, match="<html> instead of <siardArchive>"):
         parse_metadata(b"<html/>")

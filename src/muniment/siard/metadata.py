@@ -89,9 +89,19 @@ def _parse_xml(data: bytes) -> Any:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
         raise SiardError(
-            f"metadata.xml is not well-formed XML: {error.msg}. "
+            f"metadata.xml is not well-formed XML{_at_byte(data)}: {error.msg}. "
             "The archive is damaged; get it again from where it came"
         ) from error
+
+
+def _at_byte(data: bytes) -> str:
+    """The byte at which a document breaks, which lxml does not tell, if expat finds it."""
+    parser = expat.ParserCreate()
+    try:
+        parser.Parse(data, True)
+    except (expat.ExpatError, LookupError, ValueError):
+        return f" at byte {parser.ErrorByteIndex}"
+    return ""
 
 
 class _RootReached(Exception):

@@ -93,7 +93,12 @@ class SiardSource:
         self._zip = archive or ZipReader(path)
         self.notes: list[str] = []  # what had to be overlooked to read the archive
         metadata = self._metadata_name()
-        self._database = parse_metadata(self._zip.read(metadata))
+        try:
+            self._database = parse_metadata(self._zip.read(metadata))
+        except SiardError as error:
+            if str(error).startswith("metadata.xml"):  # of two archives, which one
+                raise SiardError(f"{path}: header/{error}") from error
+            raise
         self.lobs = Resolver(self._zip, self._database, roots)
         self._readers: dict[tuple[str, str], RowReader] = {}
         self._sums: dict[str, _Sums] = {}
