@@ -38,6 +38,7 @@ Task = tuple[Schema, Table, Part | list[Batch], Encoder]
 _Outcome = tuple[Piece, Any]  # what a target makes of a part, and the source's receipt for it
 
 _TURN = 0.0005  # seconds
+_MOST_JOBS = 256  # more would fill the machine before the first of them had work
 _AHEAD = 2  # tasks under way per worker, the one it works on included
 
 
@@ -100,6 +101,7 @@ def start_workers(
     They are threads if the encoders leave Python free (``threads``), the source does so too, for so
     many, and kernels can be had.
     """
+    jobs = min(jobs, _MOST_JOBS)
     opener = source.opener() if jobs > 1 else None
     if opener is None:
         expect(source.size())
