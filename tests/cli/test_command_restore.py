@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sqlite3
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -165,3 +166,16 @@ def test_memory_for_indexes_is_refused_where_it_means_nothing(run: Run, archive:
     little = run("restore", archive, "duckdb:///c.duckdb", "--index-memory", "1MB")
     assert little.exit_code == 2
     assert "--index-memory takes at least 32MB" in little.stderr
+
+
+def test_two_tables_that_claim_one_file_are_refused(run: Run, archive: str) -> None:
+    with zipfile.ZipFile(archive) as whole, zipfile.ZipFile("lying.siard", "w") as lying:
+        for name in whole.namelist():
+            data = whole.read(name)
+            if name == "header/metadata.xml":
+                data = data.replace(b"<folder>table1<", b"<folder>table0<")
+            lying.writestr(name, data)
+    refused = run("restore", "lying.siard", "sqlite:///again.db")
+    assert refused.exit_code == 3
+    assert "main.crate: unexpected element <c3>" in refused.stderr
+    assert not Path("again.db").exists()

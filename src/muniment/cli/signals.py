@@ -33,7 +33,8 @@ def stopped_by() -> BaseException | None:
     """Return what the signal that came means, or None if none has come."""
     if not _received:
         return None
-    return _Interrupted() if _received[0] == signal.SIGINT else Terminated()
+    number = _received[0]
+    return _Interrupted() if number == signal.SIGINT else Terminated(number)
 
 
 class Terminated(BaseException):

@@ -100,7 +100,7 @@ class SiardSource:
                 raise SiardError(f"{path}: header/{error}") from error
             raise
         self.lobs = Resolver(self._zip, self._database, roots)
-        self._readers: dict[tuple[str, str], RowReader] = {}
+        self._readers: dict[tuple[str, str, str | None], RowReader] = {}
         self._sums: dict[str, _Sums] = {}
         self._receipt: _Receipt | None = None
 
@@ -281,7 +281,7 @@ class SiardSource:
         ]
 
     def _reader(self, schema: Schema, table: Table) -> RowReader:
-        key = (schema.folder, table.folder)
+        key = (schema.name, table.name, table.folder)  # two tables may claim one folder
         if key not in self._readers:
             self._readers[key] = self._new_reader(schema, table)
         return self._readers[key]
