@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from muniment import transfer
 from muniment.compare import compare
-from muniment.databases.duckdb import keys, memory, pieces, tables
+from muniment.databases.duckdb import groups, keys, memory, pieces, tables
 from muniment.databases.duckdb.keys import Keys
 from muniment.databases.duckdb.memory import IndexesTooLarge, Memory
 from muniment.databases.sqlite import SqliteSource
@@ -32,8 +33,8 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_HELD", 1 << 20)
     monkeypatch.setattr(memory, "_UNWRITTEN", 0)
     monkeypatch.setattr(memory, "_APART", 0)
-    monkeypatch.setattr(keys, "_SLICE", 1500)
-    monkeypatch.setattr(keys, "_STEP", 3000)
+    monkeypatch.setattr(memory, "USUAL_ROWS", 2048)
+    monkeypatch.setattr(keys, "_STEPS", 2)
     monkeypatch.setattr(tables, "_MANY_ROWS", 100)
 
 
@@ -308,3 +309,51 @@ def test_a_table_of_very_many_columns_is_read(tmp_path: Path) -> None:
         database.execute("INSERT INTO t (c0, c1009) VALUES ('x', 'y'), (NULL, NULL)")
     report = transfer.archive(f"duckdb:///{path}", tmp_path / "a.siard")
     assert [table.rows for table in report.tables] == [2]
+
+
+def test_large_rows_are_written_by_fewer_at_once(tmp_path: Path) -> None:
+    path, archive, back = (tmp_path / name for name in ("w.db", "w.siard", "staged.duckdb"))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.executescript(
+            """
+            CREATE TABLE small (a INTEGER PRIMARY KEY);
+            CREATE TABLE wide (a INTEGER PRIMARY KEY, up INTEGER REFERENCES wide, b TEXT);
+            CREATE TABLE broad (a INTEGER PRIMARY KEY, b TEXT NOT NULL);
+            WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150000)
+            INSERT INTO small SELECT i FROM n;
+            INSERT INTO wide SELECT a, nullif(a / 3, 0), printf('%.*c', 2000, a) FROM small
+                WHERE a < 30000;
+            INSERT INTO broad SELECT a, b FROM wide;
+            """
+        )
+    transfer.archive(f"sqlite:///{path}", archive)
+    report = transfer.restore(archive, f"duckdb:///{back}")  # whose name is that of staged rows
+    assert not report.left_out
+    assert compare(str(archive), f"duckdb:///{back}").equal
+    with duckdb.connect(str(back)) as database:
+        assert _most_rows_in_a_group(database, "broad") <= 8192
+        assert _most_rows_in_a_group(database, "small") == groups.USUAL_ROWS
+
+
+def _most_rows_in_a_group(database: duckdb.DuckDBPyConnection, table: str) -> int:
+    """The rows of the largest row group, as the file has them."""
+    found = database.execute(
+        "SELECT max(n) FROM (SELECT sum(count) AS n FROM pragma_storage_info(?)"
+        " WHERE column_name = 'a' AND segment_type <> 'VALIDITY' GROUP BY row_group_id)",
+        [table],
+    ).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def test_small_tables_and_small_differences_leave_the_row_groups_as_they_are() -> None:
+    few, many = (_texts(rows, 2000) for rows in (100, 20_000))
+    assert groups.rows_together(few, groups.USUAL_ROWS) == groups.USUAL_ROWS
+    assert groups.rows_together(many, groups.USUAL_ROWS) == 8192
+    assert groups.rows_together(_texts(20_000, 1800), 8192) == 8192
+    assert groups.rows_together(_texts(20_000, 9000), 8192) == 2048
+    assert groups.rows_together(_texts(130_000, 10), 8192) == groups.USUAL_ROWS
+
+
+def _texts(rows: int, size: int) -> pa.Table:
+    return pa.table({"c0": pa.array(["x" * size] * rows, pa.large_string())})

@@ -140,7 +140,9 @@ def _explain(error: BaseException) -> int:
     if stop is not None and not isinstance(error, click.Abort | Terminated):
         for note in getattr(error, "__notes__", ()):
             stop.add_note(note)
-        return _say(_stopped(stop), _TERMINATED if isinstance(stop, Terminated) else _INTERRUPTED)
+        return _say(
+            _stopped(stop), 128 + stop.number if isinstance(stop, Terminated) else _INTERRUPTED
+        )
     match error:
         case click.Abort() if isinstance(error.__cause__, EOFError):
             # click takes it for the end of a prompt; here it is a compressed stream cut short.

@@ -42,9 +42,8 @@ __all__ = ["Keys"]
 
 _Name = tuple[str, str]  # of a schema and of a table
 _LONGEST_CHAIN = 1000  # of rows that refer to rows of the same table
-_SLICE = 122_880  # staged rows for a statement: DuckDB's row group
 _FEW = 10_000  # rows that are referred to: an index of so few values is touched at its ends alone
-_STEP = 4 * _SLICE  # the same, where each statement looks at all rows
+_STEPS = 4  # row groups for a statement that looks at all rows to find its own
 
 
 class Keys:
@@ -59,6 +58,7 @@ class Keys:
         self._memory, self._tables, self._left_out = memory, tables, left_out
         self._complete: set[_Name] = set()  # tables with all their rows
         self._given_up: list[tuple[NewTable, Key]] = []
+        self._groups: dict[_Name, int] = {}  # rows of a row group of staged tables
 
     def arrange(self) -> None:
         """Put tables after those that they refer to; stage those for which there is no such order.
@@ -103,6 +103,7 @@ class Keys:
     def complete(self, made: NewTable) -> None:
         """Add the keys that wait for the rows of a table, which are all there now."""
         if made.staged:
+            self._groups[made.name] = self._memory.rows_together(staged=True)
             return
         if not made.keyed:
             self._memory.make_room()
@@ -167,6 +168,7 @@ class Keys:
 
     def _filled(self, made: NewTable, keep: bool) -> str | None:
         """The same, where memory and all else that DuckDB refuses for are errors."""
+        self._memory.group(self._groups[made.name], staged=False)
         self._execute(f"CREATE TABLE {made.place} ({keyed_body_sql(made)})")
         complete = False
         try:
@@ -180,9 +182,10 @@ class Keys:
     def _insert_slices(self, made: NewTable) -> bool:
         """Insert the staged rows as they stand."""
         staged = f"{STAGED}.{made.place}"
-        for start in range(0, self._count(f"SELECT count(*) FROM {staged}"), _SLICE):
+        size = self._groups[made.name]
+        for start in range(0, self._count(f"SELECT count(*) FROM {staged}"), size):
             self._memory.make_room()
-            some = f"rowid >= {start} AND rowid < {start + _SLICE}"
+            some = f"rowid >= {start} AND rowid < {start + size}"
             self._execute(f"INSERT INTO {made.place} SELECT * FROM {staged} WHERE {some}")
         return True
 
@@ -194,10 +197,11 @@ class Keys:
         staged = f"{STAGED}.{made.place}"
         left = self._count(f"SELECT count(*) FROM {staged}")
         sql = f"INSERT INTO {made.place} SELECT * FROM {staged} AS s {waiting_sql(made)}"
-        for _ in range(_LONGEST_CHAIN + left // _STEP):
+        size = _STEPS * self._groups[made.name]
+        for _ in range(_LONGEST_CHAIN + left // size):
             self._memory.make_room()
             with self._memory.little():
-                inserted = self._count(f"{sql} ORDER BY s.rowid LIMIT {_STEP}")
+                inserted = self._count(f"{sql} ORDER BY s.rowid LIMIT {size}")
             left -= inserted
             if not left or not inserted:
                 break

@@ -19,12 +19,14 @@ from pathlib import Path
 import duckdb
 
 from muniment.databases.duckdb.connection import Connection, connect
-from muniment.databases.duckdb.types import quote_text
+from muniment.databases.duckdb.groups import USUAL_ROWS
+from muniment.databases.duckdb.types import quote, quote_text
 
 __all__ = ["INDEX_MEMORY", "STAGED", "IndexesTooLarge", "Memory", "log_of"]
 
 INDEX_MEMORY = 80_000_000  # bytes of indexes that a statement may hold
-STAGED = "staged"  # the file where rows wait, as DuckDB knows it
+# The file where rows wait, as DuckDB knows it; it calls no file so: their names end before a dot.
+STAGED = quote("staged.rows")
 _HELD = 30 << 20  # bytes that DuckDB keeps from one statement to the next
 _UNWRITTEN = 48 << 20  # bytes of indexes that may wait to be written to the file
 _APART = 3  # statements between two such times: rows in no order bring all of an index back
@@ -52,7 +54,18 @@ class Memory:
         self.most = most
         self._path, self._staged = path, staged
         self._statements = 0  # since indexes were written to the file
+        self._rows = {False: USUAL_ROWS, True: USUAL_ROWS}  # of row groups; True is for staged ones
         self.connection = self._opened()
+
+    def rows_together(self, *, staged: bool) -> int:
+        """Return how many rows a row group of the file has, or of the one beside it."""
+        return self._rows[staged]
+
+    def group(self, rows: int, *, staged: bool) -> None:
+        """Have as many rows become a row group from now on."""
+        if rows != self._rows[staged]:
+            self._rows[staged] = rows
+            self._open_again()
 
     def make_room(self) -> None:
         """Take from DuckDB what it does not need for the statement to come, which has no limit."""
@@ -72,8 +85,7 @@ class Memory:
     def let_go(self) -> None:
         """Open the file again if DuckDB keeps indexes; those it has only read it never forgets."""
         if self._indexes() > _HELD:
-            self.connection.close()
-            self.connection = self._opened()
+            self._open_again()
         self._statements = 0
 
     @contextmanager
@@ -85,11 +97,22 @@ class Memory:
         finally:
             self.connection.execute("RESET memory_limit")
 
+    def _open_again(self) -> None:
+        self.connection.close()
+        self.connection = self._opened()
+        self._statements = 0
+
     def _opened(self) -> Connection:
         """Open the two files; no other can be reached."""
         connection = connect(self._path, read_only=False)
         connection.execute("SET checkpoint_threshold = '1TB'")
-        connection.execute(f"ATTACH {quote_text(str(self._staged))} AS {STAGED}")
+        connection.execute(_attach(self._staged, STAGED, self._rows[True]))
+        if self._rows[False] != USUAL_ROWS:
+            name = quote(connection.execute("SELECT current_database()").fetchone()[0])
+            connection.execute(f"USE {STAGED}")  # what is in use cannot be detached
+            connection.execute(f"DETACH {name}")
+            connection.execute(_attach(self._path, name, self._rows[False]))
+            connection.execute(f"USE {name}")
         connection.execute("SET enable_external_access = false")
         return connection
 
@@ -100,6 +123,10 @@ class Memory:
     def _limit(self, most: int) -> None:
         with suppress(duckdb.OutOfMemoryException):  # it needs more, and has given back the rest
             self.connection.execute(f"SET memory_limit = '{most >> 20}MiB'")
+
+
+def _attach(path: Path, name: str, rows: int) -> str:
+    return f"ATTACH {quote_text(str(path))} AS {name} (ROW_GROUP_SIZE {rows})"
 
 
 def _size(path: Path) -> int:

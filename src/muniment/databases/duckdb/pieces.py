@@ -30,7 +30,7 @@ __all__ = [
 CHUNK_BYTES = 1 << 25
 _SPLIT_BYTES = 1 << 20  # what is split at once
 _GROUP_ROWS = 122_880  # DuckDB's row group
-_GROUP_BYTES = 1 << 26
+_GROUP_BYTES = 1 << 25
 pa.set_memory_pool(pa.system_memory_pool())  # gives memory back where the others keep it
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 

@@ -25,6 +25,7 @@ from muniment.databases.duckdb.connection import (
     rows,
     translated,
 )
+from muniment.databases.duckdb.groups import rows_together
 from muniment.databases.duckdb.keys import Keys
 from muniment.databases.duckdb.memory import (
     INDEX_MEMORY,
@@ -101,7 +102,7 @@ def create_target(
         refuse_existing(path)
     there = _tables_and_views(path) if path.exists() else set()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    staged = path.with_name(f"{partial.name}.{STAGED}")
+    staged = path.with_name(f"{partial.name}.staged")
     try:
         target = DuckdbTarget(partial, staged, index_memory)
         target.replaced = path, there
@@ -221,7 +222,7 @@ class DuckdbTarget:
                 with Beside(1) as beside:
                     for rows in arrow_tables(encoder, pieces, open_one):
                         sql = f"INSERT INTO {place} {select_sql(made, rows)}"
-                        beside(self._insert, sql, rows)
+                        beside(self._insert, sql, rows, made.staged)
                         written += rows.num_rows
             except duckdb.ConstraintException:
                 if not made.keyed:
@@ -240,7 +241,9 @@ class DuckdbTarget:
     def roll_back(self, _: None) -> None:
         return
 
-    def _insert(self, sql: str, rows: pa.Table) -> None:
+    def _insert(self, sql: str, rows: pa.Table, staged: bool) -> None:
+        wanted = rows_together(rows, self._memory.rows_together(staged=staged))
+        self._memory.group(wanted, staged=staged)
         self._memory.make_room()
         self._connection.register("piece", rows)
         try:
