@@ -349,9 +349,9 @@ def _most_rows_in_a_group(database: duckdb.DuckDBPyConnection, table: str) -> in
 def test_small_tables_and_small_differences_leave_the_row_groups_as_they_are() -> None:
     few, many = (_texts(rows, 2000) for rows in (100, 20_000))
     assert groups.rows_together(few, groups.USUAL_ROWS) == groups.USUAL_ROWS
-    assert groups.rows_together(many, groups.USUAL_ROWS) == 8192
-    assert groups.rows_together(_texts(20_000, 1800), 8192) == 8192
-    assert groups.rows_together(_texts(20_000, 9000), 8192) == 2048
+    assert groups.rows_together(many, groups.USUAL_ROWS) == 4096
+    assert groups.rows_together(_texts(20_000, 1800), 4096) == 4096
+    assert groups.rows_together(_texts(20_000, 9000), 4096) == 2048
     assert groups.rows_together(_texts(130_000, 10), 8192) == groups.USUAL_ROWS
 
 

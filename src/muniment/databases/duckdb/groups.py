@@ -14,7 +14,7 @@ __all__ = ["USUAL_ROWS", "rows_together"]
 USUAL_ROWS = 122_880  # DuckDB's own
 _LEAST_ROWS = 2048  # a vector of DuckDB, which never takes less
 _USUAL_BYTES = 1 << 25  # of that many rows: more is too much
-_FEWER_BYTES = 1 << 24  # of a row group where rows are large
+_FEWER_BYTES = 1 << 23  # of a row group where rows are large
 _FEW_BYTES = 1 << 24  # rows of less do no harm, whatever the row groups
 
 

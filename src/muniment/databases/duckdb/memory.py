@@ -72,12 +72,14 @@ class Memory:
         held = self._indexes()
         if held > self.most and self._statements == 1:
             raise IndexesTooLarge
-        many = self._statements >= _APART and held > _UNWRITTEN
-        if held > self.most or many or _size(log_of(self._path)) > _LOGGED:
+        due = self._statements >= _APART
+        if _is_due(self._staged, due and self._rows[True] < USUAL_ROWS):
+            self.connection.execute(f"CHECKPOINT {STAGED}")
+        # DuckDB joins small row groups when it writes the file: all at once would be too many.
+        due = due and (held > _UNWRITTEN or self._rows[False] < USUAL_ROWS)
+        if held > self.most or _is_due(self._path, due):
             self.connection.execute("CHECKPOINT")
             self._statements = 0
-        if _size(log_of(self._staged)) > _LOGGED:
-            self.connection.execute(f"CHECKPOINT {STAGED}")
         self._limit(_HELD)
         self.connection.execute("RESET memory_limit")
         self._statements += 1
@@ -129,5 +131,7 @@ def _attach(path: Path, name: str, rows: int) -> str:
     return f"ATTACH {quote_text(str(path))} AS {name} (ROW_GROUP_SIZE {rows})"
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+def _is_due(path: Path, due: bool) -> bool:
+    """Whether a file is to be written, because that is due or its log has grown."""
+    log = log_of(path)
+    return due or (log.exists() and log.stat().st_size > _LOGGED)
