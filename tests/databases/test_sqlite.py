@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from muniment.compare import compare
 from muniment.databases.sqlite import SqliteSource
 from muniment.databases.sqlite_target import create_target
 from muniment.databases.sqlite_types import declared_type, sqlite_type
@@ -262,6 +263,24 @@ def test_two_thousand_columns_are_no_obstacle(tmp_path: Path) -> None:
     with SqliteSource(path) as source:
         found = values(source, "t")
     assert found == ["1", *[None] * 1998, "2"]
+
+
+@pytest.mark.parametrize("width", [999, 1000, 2000])
+def test_many_columns_of_unusual_values_are_no_obstacle_either(tmp_path: Path, width: int) -> None:
+    """Reading closely takes two columns of a result for each of the table's."""
+    columns = ", ".join(f"c{n} TEXT" for n in range(width))
+    path = make(
+        tmp_path / "w.db",
+        f"CREATE TABLE t ({columns});"
+        f"INSERT INTO t (c0, c500, c{width - 1}) VALUES ('a', CAST(x'410042' AS TEXT), 'z');"
+        "INSERT INTO t (c1) VALUES ('b')",
+    )
+    archive(f"sqlite:///{path}", tmp_path / "w.siard")
+    assert compare(f"sqlite:///{path}", str(tmp_path / "w.siard")).equal
+    with SqliteSource(path) as source:
+        found = values(source, "t")
+    assert found[:width] == ["a", *[None] * 499, "A\0B", *[None] * (width - 502), "z"]
+    assert found[width:] == [None, "b", *[None] * (width - 2)]
 
 
 def test_a_damaged_file_is_not_archived_as_if_it_were_whole(tmp_path: Path) -> None:

@@ -407,7 +407,7 @@ class SqliteSource:
                 batch = None
             if batch is None:
                 limit = f" LIMIT {len(lines)} OFFSET {done}"
-                yield from self._slow(query, query.slow() + limit, done)
+                yield from self._slow(query, query.slow(limit=limit), done)
             else:
                 yield batch
             done += len(lines)
@@ -428,10 +428,12 @@ class SqliteSource:
             return False
         return max(map(len, lines)) > self._limit
 
-    def _slow(self, query: _Query, sql: str, number: int) -> Iterator[Batch]:
+    def _slow(self, query: _Query, parts: list[str], number: int) -> Iterator[Batch]:
         """Read rows value by value: those that the quick way could not be sure of."""
-        cursor = self._db.execute(sql)
-        while values := list(islice(cursor, 64)):
+        cursors = [self._db.execute(sql) for sql in parts]
+        rows = zip(*cursors, strict=True)
+        while some := list(islice(rows, 64)):
+            values = [sum((part[1:] for part in row[1:]), row[0]) for row in some]
             lines = []
             for row in values:
                 number += 1
@@ -522,18 +524,24 @@ class _Query:
         """One text per row; ``careful`` about text that is too long to stay inline."""
         return f"SELECT CAST({self._text(careful)} AS BLOB){self._from(self._in_part())}"
 
-    def slow(self, low: int | None = None, high: int | None = None) -> str:
-        """The class and value of each cell, and the rowid before them; between two rowids."""
+    def slow(self, low: int | None = None, high: int | None = None, limit: str = "") -> list[str]:
+        """The class and value of each cell, and the rowid before them; between two rowids.
+
+        One query for so many columns as fit into a result, all in the order of the rowids.
+        """
+        key = self._relation.rowid if self._relation.has_rowid else "NULL"
+        between = self._in_part() if low is None else self._between(low, high)
+        end = f"{self._from(between)}{limit}"
         # Text comes as bytes, so that text which is not Unicode does not stop the reading; floats
         # come as SQLite spells them, as they do the quick way.
-        values = ",".join(
+        cells = [
             f"typeof({q}),CASE typeof({q}) WHEN 'text' THEN CAST({q} AS BLOB) "
             f"WHEN 'real' THEN CAST({q} AS TEXT) ELSE {q} END"
             for q in (quoted(c.name) for c in self.table.columns)
-        )
-        key = self._relation.rowid if self._relation.has_rowid else "NULL"
-        between = self._in_part() if low is None else self._between(low, high)
-        return f"SELECT {key},{values}{self._from(between)}"
+        ]
+        size = _MOST_COLUMNS // 2 - 1 if self._relation.has_rowid else len(cells)
+        parts = (cells[n : n + size] for n in range(0, len(cells), size))
+        return [f"SELECT {key},{','.join(part)}{end}" for part in parts]
 
     def values(self, low: int, high: int) -> str:
         """The rowid and the values of each row between two rowids."""
