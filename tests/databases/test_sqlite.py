@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -281,6 +282,39 @@ def test_many_columns_of_unusual_values_are_no_obstacle_either(tmp_path: Path, w
         found = values(source, "t")
     assert found[:width] == ["a", *[None] * 499, "A\0B", *[None] * (width - 502), "z"]
     assert found[width:] == [None, "b", *[None] * (width - 2)]
+
+
+_PEAK = """
+import re, sys
+from pathlib import Path
+from muniment.transfer import archive
+archive(sys.argv[1], Path(sys.argv[2]))
+print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.parametrize("kernels", ["always", "never"])
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [("BLOB", "(zeroblob({})), (x'')"), ("TEXT", "(hex(zeroblob({} / 2))), ('')")],
+)
+def test_a_huge_value_takes_no_more_memory_than_a_small_one(
+    tmp_path: Path, type_: str, value: str, kernels: str
+) -> None:
+    peaks = []
+    for size in (100, 100_000_000):
+        path, siard = tmp_path / f"{size}.db", tmp_path / f"{size}.siard"
+        make(path, f"CREATE TABLE t (a {type_}); INSERT INTO t VALUES {value.format(size)}")
+        done = subprocess.run(
+            [sys.executable, "-c", _PEAK, f"sqlite:///{path}", str(siard)],
+            env={**os.environ, "MUNIMENT_KERNELS": kernels},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        peaks.append(int(done.stdout) << 10)
+        assert compare(f"sqlite:///{path}", str(siard)).equal
+    assert peaks[1] - peaks[0] < 50_000_000
 
 
 def test_a_damaged_file_is_not_archived_as_if_it_were_whole(tmp_path: Path) -> None:

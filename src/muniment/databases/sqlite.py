@@ -39,6 +39,7 @@ _PART = 1 << 16  # rows; the parts of a table are the same whatever the number o
 _BATCH = 14 << 10  # bytes; what is made of them should stay in the processor's cache
 _WIDEST = 1024  # rowids that are read at once where most of them are free
 _MOST_COLUMNS = 2000  # of one result, in SQLite
+_HUGE = 8 << 20  # bytes of a value; SQLite and those who ask it hold smaller ones whole
 _LAST_ROWID = (1 << 63) - 1
 
 
@@ -335,16 +336,33 @@ class SqliteSource:
     def _batches(self, query: _Query) -> Iterator[Batch]:
         if not self._utf8:
             yield from self._slow(query, query.slow(), 0)
-        elif query.part is not None and query.part[1] - query.part[0] < 2 * _PART:
-            yield from self._range_by_range(query, *query.part)
+            return
+        huge = self._has_huge(query)
+        if huge:
+            self._long.add(query.table.name)
+        if query.part is not None and query.part[1] - query.part[0] < 2 * _PART:
+            yield from self._range_by_range(query, *query.part, by_machine=not huge)
         else:
             yield from self._line_by_line(query)
 
-    def _range_by_range(self, query: _Query, low: int, last: int) -> Iterator[Batch]:
+    def _has_huge(self, query: _Query) -> bool:
+        """Whether there is a value among these rows that nobody should hold whole.
+
+        SQLite knows the size of a value without reading it.
+        """
+        if not self._relation(query.table).has_rowid or not (sizes := query.sizes()):
+            return False
+        row = self._db.execute(sizes).fetchone()
+        return any(size is not None and size > _HUGE for size in row or ())
+
+    def _range_by_range(
+        self, query: _Query, low: int, last: int, *, by_machine: bool
+    ) -> Iterator[Batch]:
         """Let SQLite join the rows of a range of rowids; the ranges grow or shrink to fit."""
         table, done, step = query.table, 0, 64
         while low <= last:
-            if (stepping := stepping_kernel()) is not None and query.narrow:
+            stepping = stepping_kernel() if by_machine and query.narrow else None
+            if stepping is not None:
                 yield from self._row_by_row(query, stepping, low, last, done)
                 return
             high = min(low + step - 1, last)
@@ -542,6 +560,14 @@ class _Query:
         size = _MOST_COLUMNS // 2 - 1 if self._relation.has_rowid else len(cells)
         parts = (cells[n : n + size] for n in range(0, len(cells), size))
         return [f"SELECT {key},{','.join(part)}{end}" for part in parts]
+
+    def sizes(self) -> str:
+        """The largest sizes in the columns that may hold large values; nothing if none may."""
+        large = [quoted(c.name) for c in self.table.columns if _predefined(c).large]
+        if not large:
+            return ""
+        sizes = ",".join(f"max(octet_length({name}))" for name in large)
+        return f"SELECT {sizes} FROM {self._relation.sql}{self._where(self._in_part())}"
 
     def values(self, low: int, high: int) -> str:
         """The rowid and the values of each row between two rowids."""
