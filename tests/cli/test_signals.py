@@ -10,6 +10,7 @@ import pytest
 
 _SCRIPT = """
 import ctypes, os, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # it may be ignored here
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from muniment.cli import main as commands
 
