@@ -2,8 +2,8 @@
 
 From the innermost values outwards, expressions put structure bytes where tags were, until only the
 cells' own tags are left and rows of plain cells are read. An expression matches nothing but the
-usual spelling (parts in order, no attributes). What it does not match keeps
-its tags, and whoever counts them notices.
+usual spelling (parts in order, no attributes). What it does not match keeps its tags, and whoever
+counts them notices.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from muniment.siard.rows import in_utc
 from muniment.sql.batch import CLOSE, ITEM, OPEN
 from muniment.sql.model import Array, Leaf, Shape, Struct
 from muniment.sql.types import Kind
@@ -22,7 +23,6 @@ _PART = b"\xf5"  # begins a part of a UDT, until those that are missing have bee
 _ELEMENT = re.compile(rb"<a(\d++)>")
 _ELEMENT_END = re.compile(rb"</a\d++>")
 _UTC_ELEMENT_END = re.compile(rb"Z?+</a\d++>")
-_UTC_KINDS = {Kind.DATE, Kind.TIME, Kind.TIMESTAMP}
 _GAPS = 64  # places of an array for each element that is there; a larger number may be an attack
 _numbers: list[bytes] = []
 
@@ -39,7 +39,7 @@ def nested_cells(shapes: Sequence[Shape]) -> Step | None:
     for tag, shape in _tagged(shapes):
         if isinstance(shape, Leaf):
             plain.add(tag)
-        elif complex_by_tag.setdefault(tag, shape) != shape or shape == Struct(()):
+        elif complex_by_tag.setdefault(tag, shape) != shape or not any(_inside(shape)):
             return None
     inner_first = sorted(complex_by_tag.items(), key=lambda each: _depth(each[1]))
     steps = [
@@ -85,7 +85,7 @@ def _array_step(tag: bytes, shape: Array, or_plain: bool) -> Step:
     element = _text(shape.element) + _zone(shape.element)
     text = rb"(?:<a(?P<n>\d++)>%b</a(?P=n)>)*+" % element
     pattern = re.compile(rb"%b%b(?P<all>%b)%b" % (start, some, text, end))
-    ending = _UTC_ELEMENT_END if _is_utc(shape.element) else _ELEMENT_END
+    ending = _UTC_ELEMENT_END if in_utc(shape.element) else _ELEMENT_END
 
     def rewritten(match: re.Match[bytes]) -> bytes:
         content = match["all"]
@@ -152,15 +152,11 @@ def _text(shape: Shape) -> bytes:
         return rb"\xfa[^<]*+"
     if shape.type.kind is Kind.BINARY:
         return rb"(?:[0-9A-F]{2})*+"
-    return rb"[^<Z\s\xfa]*+" if _is_utc(shape) else rb"[^<\xfa]*+"
+    return rb"[^<Z\s\xfa]*+" if in_utc(shape) else rb"[^<\xfa]*+"
 
 
 def _zone(shape: Shape) -> bytes:
-    return rb"Z?+" if _is_utc(shape) else b""
-
-
-def _is_utc(shape: Shape) -> bool:
-    return isinstance(shape, Leaf) and shape.type.kind in _UTC_KINDS
+    return rb"Z?+" if in_utc(shape) else b""
 
 
 def _first_numbers(count: int) -> list[bytes]:
