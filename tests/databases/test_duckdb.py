@@ -520,13 +520,6 @@ def test_large_objects_come_back(make: Make, tmp_path: Path) -> None:
     assert differences(path, tmp_path / "copy.duckdb", database) == []
 
 
-def test_parts_of_wide_rows_are_shorter(make: Make) -> None:
-    path = make("CREATE TABLE t AS SELECT repeat('x', 3000) AS s FROM range(40000)")
-    with open_source(path) as source:
-        schema, table = find(source, "t")
-        assert list(source.parts(schema, table)) == [(0, 15359), (15360, 30719), (30720, 46079)]
-
-
 # Refusals
 
 

@@ -21,6 +21,7 @@ from muniment.databases.duckdb import DuckdbSource
 from muniment.databases.duckdb.keys import Keys
 from muniment.databases.duckdb.pieces import gathered
 from muniment.databases.duckdb.tables import NewTable
+from muniment.databases.duckdb.widths import Run
 from muniment.kernels import joining_kernel
 from muniment.sql.selection import Selection
 
@@ -121,7 +122,7 @@ def test_batches_are_cut_at_the_same_rows_on_both_roads(long: int) -> None:
         found = []
         for missing in (0, kernels._NEVER):
             kernels._missing = missing
-            found.append(list(source.batches(schema, table, (0, len(rows)))))
+            found.append(list(source.batches(schema, table, Run(0, len(rows)))))
     assert found[0] == found[1]
     assert sum(batch.rows for batch in found[0]) == 5000
 

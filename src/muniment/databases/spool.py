@@ -15,7 +15,7 @@ __all__ = ["Spool"]
 class Spool:
     """A file of large values; ``place`` says where each one is."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int = 0) -> None:
         self._limit = limit  # bytes up to which a value stays in its row
         self._opened: BinaryIO | None = None
 
@@ -32,11 +32,13 @@ class Spool:
 
     def place(self, value: bytes) -> bytes | None:
         """Keep a value if it is large; return the cell that refers to it, or None."""
-        if len(value) <= self._limit:
-            return None
+        return None if len(value) <= self._limit else REF + self.keep(value)
+
+    def keep(self, value: bytes | memoryview) -> bytes:
+        """Keep a value; return the reference to it."""
         start = self._file.seek(0, os.SEEK_END)
         self._file.write(value)
-        return REF + f"{start}:{len(value)}".encode()
+        return f"{start}:{len(value)}".encode()
 
     def open(self, reference: bytes) -> BinaryIO:
         """Open a value that was placed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,10 @@ try:
 except ImportError as error:
     raise MissingDriver("DuckDB", "duckdb") from error
 
-__all__ = ["Connection", "asked", "connect", "first_line", "is_one_create", "rows", "translated"]
+__all__ = [
+    "Connection", "asked", "connect", "first_line", "forget", "is_one_create", "limit_memory",
+    "room", "rows", "translated",
+]  # fmt: skip
 
 Connection = Any  # the driver ships no types
 
@@ -54,7 +57,7 @@ def connect(path: Path, *, read_only: bool) -> Connection:
     }
     _refuse_others(path)
     # What is read or loaded passes through once: a large cache would only fill the memory.
-    settings["memory_limit"] = "64MB" if read_only else "100MB"
+    settings["memory_limit"] = "32MB" if read_only else "100MB"
     try:
         connection = duckdb.connect(str(path), read_only=read_only, config=settings)
     except duckdb.Error as error:
@@ -108,8 +111,40 @@ def asked(connection: Connection, sql: str, *parameters: object) -> Connection:
     try:
         return cursor.execute(sql, list(parameters))
     except duckdb.OutOfMemoryException:
-        cursor.execute("RESET memory_limit")
-        return cursor.execute(sql, list(parameters))
+        with room(connection):
+            return cursor.execute(sql, list(parameters))
+
+
+@contextmanager
+def room(connection: Connection) -> Iterator[None]:
+    """Let DuckDB take as much memory as it needs, of which it would keep most otherwise.
+
+    The limit is that of all connections to a file: others should not be at work meanwhile.
+    """
+    limit = _memory_limit(connection)
+    connection.execute("RESET memory_limit")
+    try:
+        yield
+    finally:
+        limit_memory(connection, limit)
+
+
+def forget(connection: Connection) -> None:
+    """Have DuckDB forget what it has read, if nobody is going to read it again."""
+    limit = _memory_limit(connection)
+    limit_memory(connection, "1MB")
+    limit_memory(connection, limit)
+
+
+def limit_memory(connection: Connection, limit: str) -> None:
+    """Have DuckDB give back the memory that goes beyond a limit, and keep to that from now on."""
+    with suppress(duckdb.OutOfMemoryException):  # it needs more, and has given back the rest
+        connection.execute(f"SET memory_limit = '{limit}'")
+
+
+def _memory_limit(connection: Connection) -> str:
+    found: str = connection.execute("SELECT current_setting('memory_limit')").fetchone()[0]
+    return found
 
 
 def is_one_create(sql: str) -> bool:

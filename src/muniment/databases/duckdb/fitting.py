@@ -1,6 +1,6 @@
 """The SIARD types of a DuckDB schema: what the type of each column becomes, and the UDTs for it.
 
-How long lists get and what intervals consist of, only the rows can tell: one query per table asks.
+How long lists get and what intervals consist of, only the rows can tell: one query per column asks.
 """
 
 from __future__ import annotations
@@ -85,13 +85,28 @@ class _Types:
         return NamedType("", unique)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in a nested type, as SQL for what stands there in one row.
+
+    Outside of lists that is a value. Inside of one there are many, and each of them is x.
+    """
+
+    value: str = "x"
+    many: str = ""
+
+    def each(self, value: str) -> _Place:
+        """The place of what is made of each value."""
+        return _Place(many=f"[{value} FOR x IN {self.many}]") if self.many else _Place(value)
+
+    def items(self) -> _Place:
+        """The place of the elements of lists."""
+        return _Place(many=f"flatten({self.many})" if self.many else self.value)
+
+
 @dataclass
 class _TableTypes:
-    """The types of one table's columns, with what its rows have to say about them.
-
-    A *place* in a nested type is SQL for the list of all values there in one row: the column
-    itself is ``[c]``, a field of its structs ``[x.f FOR x IN [c]]``, and so on down.
-    """
+    """The types of one table's columns, with what its rows have to say about them."""
 
     connection: Connection
     selection: Selection
@@ -106,8 +121,9 @@ class _TableTypes:
         ducks = [self._duck(column) for column in self.table.columns]
         for column, duck in zip(self.table.columns, ducks, strict=True):
             if duck is not None:
-                self._ask(duck, f"[{quote(column.name)}]")
-        self._look()
+                self._ask(duck, _Place(quote(column.name)))
+            self._look()
+        self.answers.reverse()
         return tuple(
             self._column(column, duck)
             for column, duck in zip(self.table.columns, ducks, strict=True)
@@ -118,50 +134,53 @@ class _TableTypes:
             return None
         return parse_duck_type(column.type_original or "")
 
-    def _ask(self, duck: DuckType, place: str) -> None:
+    def _ask(self, duck: DuckType, place: _Place) -> None:
         """Note the questions of a type and of all types in it, in the order of ``_fit``."""
+        x = place.value
         match duck:
             case Scalar("INTERVAL"):
-                months, days, micros = interval_parts("x")
+                months, days, micros = interval_parts(x)
                 self._any(f"{months} <> 0", place)
                 self._any(f"{days} <> 0 OR {micros} <> 0", place)
                 self._any(f"{days} < 0 AND {micros} > 0 OR {days} > 0 AND {micros} < 0", place)
             case Listing(element, length):
                 if length is None:
-                    self._longest("len(x)", place)
+                    self._longest(f"len({x})", place)
                     if not is_wrapped(element):
-                        self._any("len(x) > 0 AND x[-1] IS NULL", place)
+                        self._any(f"len({x}) > 0 AND {x}[-1] IS NULL", place)
                 else:
-                    place = f"[CAST(x AS {element}[]) FOR x IN {place}]"
-                self._ask(element, f"flatten({place})")
+                    place = place.each(f"CAST({x} AS {element}[])")
+                self._ask(element, place.items())
             case Mapping(key, value):
-                self._longest("cardinality(x)", place)
-                entries = f"flatten([map_entries(x) FOR x IN {place}])"
-                self._ask(key, f"[struct_extract(x, 'key') FOR x IN {entries}]")
-                self._ask(value, f"[struct_extract(x, 'value') FOR x IN {entries}]")
+                self._longest(f"cardinality({x})", place)
+                entry = place.each(f"map_entries({x})").items()
+                self._ask(key, entry.each("struct_extract(x, 'key')"))
+                self._ask(value, entry.each("struct_extract(x, 'value')"))
             case Record(fields):
                 for name, kind in fields:
-                    self._ask(kind, f"[struct_extract(x, {quote_text(name)}) FOR x IN {place}]")
+                    self._ask(kind, place.each(f"struct_extract({x}, {quote_text(name)})"))
             case Union(members):
                 for name, kind in members:
-                    self._ask(kind, f"[union_extract(x, {quote_text(name)}) FOR x IN {place}]")
+                    self._ask(kind, place.each(f"union_extract({x}, {quote_text(name)})"))
 
-    def _any(self, condition: str, place: str) -> None:
-        self.questions.append(
-            f"coalesce(bool_or(list_contains([{condition} FOR x IN {place}], true)), false)"
-        )
+    def _any(self, condition: str, place: _Place) -> None:
+        inside = f"list_contains([{condition} FOR x IN {place.many}], true)"
+        held = inside if place.many else condition
+        self.questions.append(f"coalesce(bool_or({held}), false)")
 
-    def _longest(self, length: str, place: str) -> None:
-        self.questions.append(f"coalesce(max(list_max([{length} FOR x IN {place}])), 0)")
+    def _longest(self, length: str, place: _Place) -> None:
+        longest = f"list_max([{length} FOR x IN {place.many}])" if place.many else length
+        self.questions.append(f"coalesce(max({longest}), 0)")
 
     def _look(self) -> None:
-        """Answer all questions in one pass over the rows."""
+        """Answer the questions of a column in one pass over the rows; two are never in memory."""
         if not self.questions:
             return
         relation = relation_sql(self.connection, self.selection, self.schema.name, self.table.name)
         with translated(f"to read {self.schema.name}.{self.table.name}"):
             cursor = asked(self.connection, f"SELECT {', '.join(self.questions)} FROM {relation}")
-            self.answers = list(reversed(cursor.fetchone()))
+            self.answers += cursor.fetchone()
+        self.questions.clear()
 
     def _column(self, column: Column, duck: DuckType | None) -> Column:
         if duck is None:

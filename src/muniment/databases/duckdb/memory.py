@@ -13,12 +13,10 @@ must not write its file when it likes to, since nobody could see what a statemen
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-import duckdb
-
-from muniment.databases.duckdb.connection import Connection, connect
+from muniment.databases.duckdb.connection import Connection, connect, limit_memory
 from muniment.databases.duckdb.groups import USUAL_ROWS
 from muniment.databases.duckdb.types import quote, quote_text
 
@@ -80,7 +78,7 @@ class Memory:
         if held > self.most or _is_due(self._path, due):
             self.connection.execute("CHECKPOINT")
             self._statements = 0
-        self._limit(_HELD)
+        limit_memory(self.connection, f"{_HELD >> 20}MiB")
         self.connection.execute("RESET memory_limit")
         self._statements += 1
 
@@ -93,7 +91,7 @@ class Memory:
     @contextmanager
     def little(self) -> Iterator[None]:
         """Let what is run meanwhile work on disk; it fails if it needs more memory nevertheless."""
-        self._limit(_SORTING + self.most)
+        limit_memory(self.connection, f"{(_SORTING + self.most) >> 20}MiB")
         try:
             yield
         finally:
@@ -121,10 +119,6 @@ class Memory:
     def _indexes(self) -> int:
         found: int = self.connection.execute(_INDEXES).fetchone()[0]
         return found
-
-    def _limit(self, most: int) -> None:
-        with suppress(duckdb.OutOfMemoryException):  # it needs more, and has given back the rest
-            self.connection.execute(f"SET memory_limit = '{most >> 20}MiB'")
 
 
 def _attach(path: Path, name: str, rows: int) -> str:

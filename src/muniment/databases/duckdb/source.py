@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -18,27 +17,34 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muniment.databases.duckdb.connection import Connection, connect, rows, translated
+from muniment.databases.duckdb.connection import (
+    Connection,
+    connect,
+    forget,
+    room,
+    rows,
+    translated,
+)
 from muniment.databases.duckdb.definitions import read_database
 from muniment.databases.duckdb.fitting import is_stored, relation_sql
+from muniment.databases.duckdb.lobs import LongValues
 from muniment.databases.duckdb.types import parse_duck_type, quote
 from muniment.databases.duckdb.values import cell_sql, is_spelt_plainly
+from muniment.databases.duckdb.widths import Run, joined, runs_of, too_wide_for_many, weight_sql
 from muniment.kernels import joining_kernel, worth_while
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
 from muniment.sql.selection import Selection
-from muniment.sql.types import Kind, PredefinedType
+from muniment.sql.types import Kind
 
 __all__ = ["DuckdbOpener", "DuckdbSource", "open_source"]
 
-_PART_ROWS = 61_440  # half a row group: pieces of it are held by several processes at once
-_PART_BYTES = 1 << 26
-_LOOKED_AT = 2048  # rows, to see how wide they are
-_FETCH_ROWS = 8192
 _FETCH_UNBOUNDED_ROWS = 256  # where cells of any size stay in the batch
 _BATCH_BYTES = 1 << 16
+_JOINED_BYTES = 1 << 23  # of values that become batches together
+_TRIES = 4  # to read rows although there is too little memory
 
-Part: TypeAlias = tuple[int, int] | None  # first and last rowid; None is everything
+Part: TypeAlias = Run | None  # None is everything
 _CellSql = Callable[[Schema, Column, int, bool], str]
 
 
@@ -57,7 +63,9 @@ def open_source(
     connection = connect(path, read_only=True)
     try:
         connection.execute("SET arrow_large_buffer_size = true")
-        yield DuckdbSource(connection, path, selection or Selection(), inline_limit)
+        source = DuckdbSource(connection, path, selection or Selection(), inline_limit)
+        with closing(source):
+            yield source
     finally:
         connection.close()
 
@@ -85,6 +93,11 @@ class DuckdbSource:
         self._selection = selection
         self._inline_limit = inline_limit
         self._database: Database | None = None
+        self._long = LongValues(self._fetched)
+
+    def close(self) -> None:
+        """Forget the long values that wait to be opened."""
+        self._long.close()
 
     def describe(self) -> Database:
         """Return the definitions. Lists and intervals cost one look at the rows of their table."""
@@ -107,27 +120,68 @@ class DuckdbSource:
         return all(_is_plain(schema, table) for schema, table in self.describe().tables())
 
     def parts(self, schema: Schema, table: Table) -> Iterator[Part]:
-        """Yield ranges of rowid of one size; None for views, queries and ordered tables."""
+        """Yield runs of rows of bounded weight; None for those that cannot be read side by side.
+
+        These are views, queries, ordered tables, and tables with rows too wide for two readers.
+        """
         if self._selection.order_of(schema.name, table.name) or not self._has_rowid(schema, table):
             yield None
             return
-        place = f"{quote(schema.name)}.{quote(table.name)}"
-        (row,) = rows(self._connection, f"SELECT max(rowid) AS last FROM {place}")
-        size = self._part_rows(schema, table)
-        for first in range(0, (-1 if row["last"] is None else row["last"]) + 1, size):
-            yield first, first + size - 1
+        runs = self._runs(schema, table)
+        yield from [None] if too_wide_for_many(runs) else runs
 
     def batches(self, schema: Schema, table: Table, part: Part) -> Iterator[Batch]:
         """Yield the rows of a part, about 64 KB at a time."""
-        has_rowid = self._has_rowid(schema, table)
-        size = _FETCH_ROWS if has_rowid else _FETCH_UNBOUNDED_ROWS
-        roads = [(self._read, self._query(schema, table, part, self._cell_sql))]
-        if has_rowid and _is_plain(schema, table) and worth_while(0):
-            values = self._query(schema, table, part, self._plain_sql)
+        if part is not None or not self._has_rowid(schema, table):
+            yield from self._batches_of(schema, table, part)
+            return
+        runs = self._runs(schema, table)
+        if runs and self._selection.order_of(schema.name, table.name):
+            runs = [joined(runs)]
+        for run in runs:
+            with room(self._connection) if run.has_long else nullcontext():
+                if run.has_long and run.is_short:
+                    found = _batches(self._read_apart(schema, table, run))
+                else:
+                    found = self._batches_of(schema, table, run)
+                yield from found
+
+    def _read_apart(self, schema: Schema, table: Table, run: Run) -> pa.RecordBatch:
+        """Return rows with long values, of which DuckDB holds one column after the other."""
+        columns = []
+        with translated(f"to read {schema.name}.{table.name}"):
+            for number, column in enumerate(table.columns):
+                some = replace(table, columns=(column,))
+                sql = self._query(schema, some, run, self._cell_sql, number)
+                found = [rows.column(0) for rows in self._fetched(sql, run.fetch)]
+                columns.append(pa.concat_arrays(found) if found else pa.array([], _BYTES))
+        return pa.record_batch(columns, [f"c{number}" for number in range(len(columns))])
+
+    def _runs(self, schema: Schema, table: Table) -> list[Run]:
+        weights: list[str] = []
+        limits: list[int | None] = []
+        for column in table.columns:
+            duck = parse_duck_type(column.type_original or "")
+            if weight := weight_sql(duck, quote(column.name)):
+                shape = _shape(schema, column)
+                referred = isinstance(shape, Leaf) and shape.type.large
+                weights.append(weight)
+                limits.append(4 * self._inline_limit if referred else None)
+        place = f"{quote(schema.name)}.{quote(table.name)}"
+        with translated(f"to read {schema.name}.{table.name}"):
+            runs = list(runs_of(self._connection, place, weights, limits))
+        forget(self._connection)
+        return runs
+
+    def _batches_of(self, schema: Schema, table: Table, run: Run | None) -> Iterator[Batch]:
+        size = _FETCH_UNBOUNDED_ROWS if run is None else run.fetch
+        roads = [(self._read, self._query(schema, table, run, self._cell_sql))]
+        if run and not run.has_long and _is_plain(schema, table) and worth_while(0):
+            values = self._query(schema, table, run, self._plain_sql)
             roads.insert(0, (self._read_values, values))
         done = 0
         with translated(f"to read {schema.name}.{table.name}"):
-            for read, sql in [*roads, roads[-1]]:
+            for read, sql in [*roads, *_TRIES * [roads[-1]]]:
                 try:
                     for batch in read(sql, size, done):
                         yield batch
@@ -136,14 +190,17 @@ class DuckdbSource:
                 except _Unusual:
                     pass  # the other road knows every case; it goes on from where this one stopped
                 except duckdb.OutOfMemoryException:
-                    # A value larger than the small cache: once more, with room.
+                    # A value larger than the small cache: once more, with room. Who opens a long
+                    # value meanwhile may take that away again.
                     self._connection.execute("RESET memory_limit")
 
-    def _query(self, schema: Schema, table: Table, part: Part, cell_of: _CellSql) -> str:
+    def _query(
+        self, schema: Schema, table: Table, part: Part, cell_of: _CellSql, first: int = 0
+    ) -> str:
         has_rowid = self._has_rowid(schema, table)
         cells = [
             cell_of(schema, column, number, has_rowid)
-            for number, column in enumerate(table.columns)
+            for number, column in enumerate(table.columns, first)
         ]
         listed = ", ".join(f"{cell} AS c{number}" for number, cell in enumerate(cells))
         sql = f"SELECT {listed} FROM {self._relation(schema, table, part)}"
@@ -154,7 +211,9 @@ class DuckdbSource:
     def _read(self, sql: str, size: int, done: int) -> Iterator[Batch]:
         """Yield rows of which DuckDB made text; so many were yielded already."""
         for record_batch in self._fetched(sql, size, done):
-            yield from _batches(record_batch)
+            few = max(1, record_batch.num_rows * _JOINED_BYTES // max(record_batch.nbytes, 1))
+            for first in range(0, record_batch.num_rows, few):
+                yield from _batches(record_batch.slice(first, few))
 
     def _read_values(self, sql: str, size: int, done: int) -> Iterator[Batch]:
         """Yield rows of which machine code makes text, as long as nothing is unusual."""
@@ -165,7 +224,7 @@ class DuckdbSource:
                 raise _Unusual
             yield from batches
 
-    def _fetched(self, sql: str, size: int, done: int) -> Iterator[pa.RecordBatch]:
+    def _fetched(self, sql: str, size: int, done: int = 0) -> Iterator[pa.RecordBatch]:
         cursor = self._connection.cursor()  # of its own: several tables may be read at once
         for record_batch in cursor.sql(sql).to_arrow_reader(size):
             passed = min(done, record_batch.num_rows)
@@ -177,13 +236,17 @@ class DuckdbSource:
         """Open the value behind a REF cell: raw bytes, or text in UTF-8."""
         rowid, _, number = reference.partition(b":")
         column = table.columns[int(number)]
-        value = self._value_sql(schema, column)
+        value = f"encode({self._value_sql(schema, column)})"
         if _is_binary(schema, column):
             value = quote(column.name)
-        sql = f"SELECT {value} AS value FROM {quote(schema.name)}.{quote(table.name)}"
-        (row,) = rows(self._connection, f"{sql} WHERE rowid = ?", int(rowid))
-        found = row["value"]
-        return BytesIO(found.encode() if isinstance(found, str) else bytes(found))
+        relation = self._relation(schema, table, None)
+        with translated(f"to read {schema.name}.{table.name}.{column.name}"):
+            wanted = relation, value, self._is_long_sql(schema, column), int(rowid)
+            try:
+                return self._long.open(*wanted)
+            except duckdb.OutOfMemoryException:
+                with room(self._connection):
+                    return self._long.open(*wanted)
 
     def opener(self) -> DuckdbOpener:
         return DuckdbOpener(self._path, self._selection, self._inline_limit)
@@ -192,30 +255,11 @@ class DuckdbSource:
         shadowed = any(column.name.lower() == "rowid" for column in table.columns)
         return not shadowed and is_stored(self._connection, schema.name, table.name)
 
-    def _part_rows(self, schema: Schema, table: Table) -> int:
-        """How many rows a part has: fewer if the first ones are wide, to stay in memory."""
-        widths = []
-        for column in table.columns:
-            if not isinstance(column.type, PredefinedType) or column.type.large:
-                width = f"strlen(CAST({quote(column.name)} AS VARCHAR))"
-                if _is_binary(schema, column):
-                    width = f"octet_length({quote(column.name)})"
-                widths.append(f"least(coalesce({width}, 0), {4 * self._inline_limit})")
-        if not widths:
-            return _PART_ROWS
-        (row,) = rows(
-            self._connection,
-            f"SELECT coalesce(avg(list_sum([{', '.join(widths)}])), 0) AS width FROM"
-            f" (FROM {quote(schema.name)}.{quote(table.name)} LIMIT {_LOOKED_AT})",
-        )
-        size = _PART_ROWS
-        while size * row["width"] > _PART_BYTES and size > _LOOKED_AT:
-            size //= 2
-        return size
-
     def _relation(self, schema: Schema, table: Table, part: Part) -> str:
         relation = relation_sql(self._connection, self._selection, schema.name, table.name)
-        return relation if part is None else f"{relation} AND rowid BETWEEN {part[0]} AND {part[1]}"
+        if part is None:
+            return relation
+        return f"{relation} AND rowid BETWEEN {part.first} AND {part.last}"
 
     def _value_sql(self, schema: Schema, column: Column) -> str:
         duck = parse_duck_type(column.type_original or "")
@@ -233,13 +277,18 @@ class DuckdbSource:
         text, shape = self._value_sql(schema, column), _shape(schema, column)
         if not isinstance(shape, Leaf) or not shape.type.large or not has_rowid:
             return text
-        limit = self._inline_limit
-        # strlen, in bytes, costs nothing; length counts the characters of the few that are left.
-        too_long = f"strlen({text}) > {limit} AND length({text}) > {limit}"
-        if shape.type.kind is Kind.BINARY:
-            too_long = f"octet_length({quote(column.name)}) > {limit}"
         reference = rf"'\x{REF.hex()}'::BLOB || encode(concat(rowid, ':{number}'))"
-        return f"CASE WHEN {too_long} THEN {reference} ELSE encode({text}) END"
+        is_long = self._is_long_sql(schema, column)
+        return f"CASE WHEN {is_long} THEN {reference} ELSE encode({text}) END"
+
+    def _is_long_sql(self, schema: Schema, column: Column) -> str:
+        """The condition that a value is too long for a batch."""
+        limit = self._inline_limit
+        if _is_binary(schema, column):
+            return f"octet_length({quote(column.name)}) > {limit}"
+        text = self._value_sql(schema, column)
+        # strlen, in bytes, costs nothing; length counts the characters of the few that are left.
+        return f"strlen({text}) > {limit} AND length({text}) > {limit}"
 
 
 def _shape(schema: Schema, column: Column) -> Any:

@@ -68,6 +68,8 @@ def cell_sql(duck: DuckType | None, shape: Shape, value: str, depth: int = 0) ->
             inside = inner.parts[0] if wrapped and isinstance(inner, Struct) else inner
             cell = cell_sql(element, inside, item, depth + 1)
             values = f"CAST({value} AS {element}[])" if length else value
+            if cell == item and not wrapped:
+                return values
             return f"[{_pack([cell]) if wrapped else cell} FOR {item} IN {values}]"
         case (Scalar() | Enumeration(), Leaf(type=archived)):
             return _leaf_text(duck, archived, value)
