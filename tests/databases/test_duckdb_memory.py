@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 import pytest
 
 from muniment import transfer
 from muniment.compare import compare
-from muniment.databases.duckdb import groups, keys, memory, pieces, tables
+from muniment.databases.duckdb import keys, memory, pieces, tables
 from muniment.databases.duckdb.keys import Keys
 from muniment.databases.duckdb.memory import IndexesTooLarge, Memory
 from muniment.databases.sqlite import SqliteSource
@@ -33,8 +32,7 @@ def tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_HELD", 1 << 20)
     monkeypatch.setattr(memory, "_UNWRITTEN", 0)
     monkeypatch.setattr(memory, "_APART", 0)
-    monkeypatch.setattr(memory, "USUAL_ROWS", 2048)
-    monkeypatch.setattr(keys, "_STEPS", 2)
+    monkeypatch.setattr(keys, "_TOGETHER", 2)
     monkeypatch.setattr(tables, "_MANY_ROWS", 100)
 
 
@@ -332,7 +330,7 @@ def test_large_rows_are_written_by_fewer_at_once(tmp_path: Path) -> None:
     assert compare(str(archive), f"duckdb:///{back}").equal
     with duckdb.connect(str(back)) as database:
         assert _most_rows_in_a_group(database, "broad") <= 8192
-        assert _most_rows_in_a_group(database, "small") == groups.USUAL_ROWS
+        assert _most_rows_in_a_group(database, "small") == 122_880
 
 
 def _most_rows_in_a_group(database: duckdb.DuckDBPyConnection, table: str) -> int:
@@ -344,16 +342,3 @@ def _most_rows_in_a_group(database: duckdb.DuckDBPyConnection, table: str) -> in
     ).fetchone()
     assert found is not None
     return int(found[0])
-
-
-def test_small_tables_and_small_differences_leave_the_row_groups_as_they_are() -> None:
-    few, many = (_texts(rows, 2000) for rows in (100, 20_000))
-    assert groups.rows_together(few, groups.USUAL_ROWS) == groups.USUAL_ROWS
-    assert groups.rows_together(many, groups.USUAL_ROWS) == 4096
-    assert groups.rows_together(_texts(20_000, 1800), 4096) == 4096
-    assert groups.rows_together(_texts(20_000, 9000), 4096) == 2048
-    assert groups.rows_together(_texts(130_000, 10), 8192) == groups.USUAL_ROWS
-
-
-def _texts(rows: int, size: int) -> pa.Table:
-    return pa.table({"c0": pa.array(["x" * size] * rows, pa.large_string())})

@@ -17,7 +17,9 @@ from isal import isal_zlib
 __all__ = ["Blocks", "Sum", "find_blocks", "inflate", "inflated", "inflated_size"]
 
 _MARK = b"\x00\x00\xff\xff"  # what a flush leaves behind; chance may write it as well
-_GAP = 1 << 20  # compressed bytes from one cut to the next
+_GAP = 1 << 20  # compressed bytes from one cut to the next, at most
+_LEAST_GAP = 1 << 12
+_STRETCH = 1 << 23  # uncompressed bytes from one cut to the next, about
 _PEEK = 1 << 12
 _AT_ONCE = 1 << 25  # uncompressed bytes of a stretch; it has a few megabytes, unless rows are alike
 _MOST = 1 << 28  # of one block, which ends with the row that fills a megabyte
@@ -52,10 +54,13 @@ class Sum:
         return cls(isal_zlib.crc32(data), len(data))
 
 
-def find_blocks(read: Read, size: int) -> tuple[bytes, Iterator[Blocks], bytes] | None:
+def find_blocks(
+    read: Read, size: int, inflated: int = 0
+) -> tuple[bytes, Iterator[Blocks], bytes] | None:
     """Return the bytes before the rows, the stretches of rows, and the bytes after them.
 
-    None if the member was not written in blocks, or holds no rows.
+    None if the member was not written in blocks, or holds no rows. The better it is compressed
+    (``inflated`` is its size then), the shorter are the stretches: what becomes of one is held.
     """
     first = _next_cut(read, 1, size)
     tail = _tail(read, size)
@@ -65,7 +70,8 @@ def find_blocks(read: Read, size: int) -> tuple[bytes, Iterator[Blocks], bytes] 
     end = inflate(read(tail, size - tail))
     if head is None or end is None:
         return None
-    return head, _stretches(read, first, tail), end
+    gap = max(_LEAST_GAP, min(_GAP, _STRETCH * size // max(inflated, 1)))
+    return head, _stretches(read, first, tail, gap), end
 
 
 def inflate(packed: bytes, most: int | None = None) -> bytes | None:
@@ -107,10 +113,10 @@ def inflated_size(read: Read, end: int) -> int:
     return size
 
 
-def _stretches(read: Read, start: int, tail: int) -> Iterator[Blocks]:
+def _stretches(read: Read, start: int, tail: int, gap: int) -> Iterator[Blocks]:
     number = 0
     while start < tail:
-        end = _next_cut(read, start + _GAP, tail) or tail
+        end = _next_cut(read, start + gap, tail) or tail
         yield Blocks(number, start, end, end == tail)
         start, number = end, number + 1
 

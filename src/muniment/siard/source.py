@@ -215,7 +215,7 @@ class SiardSource:
         read, entry = self._zip.compressed(name)
         if entry.flags & 1 or entry.method != ZIP_DEFLATED or entry.packed < _WORTH_CUTTING:
             return None
-        found = find_blocks(read, entry.packed)
+        found = find_blocks(read, entry.packed, entry.size)
         if found is None or without_table_head(found[0]) != b"" or found[2] != b"</table>\n":
             return None
         head, blocks, tail = found

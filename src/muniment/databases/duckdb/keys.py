@@ -43,7 +43,7 @@ __all__ = ["Keys"]
 _Name = tuple[str, str]  # of a schema and of a table
 _LONGEST_CHAIN = 1000  # of rows that refer to rows of the same table
 _FEW = 10_000  # rows that are referred to: an index of so few values is touched at its ends alone
-_STEPS = 4  # row groups for a statement that looks at all rows to find its own
+_TOGETHER = 4  # steps for a statement that looks at all rows to find its own
 
 
 class Keys:
@@ -58,7 +58,7 @@ class Keys:
         self._memory, self._tables, self._left_out = memory, tables, left_out
         self._complete: set[_Name] = set()  # tables with all their rows
         self._given_up: list[tuple[NewTable, Key]] = []
-        self._groups: dict[_Name, int] = {}  # rows of a row group of staged tables
+        self._steps: dict[_Name, int] = {}  # staged rows for one statement
 
     def arrange(self) -> None:
         """Put tables after those that they refer to; stage those for which there is no such order.
@@ -100,10 +100,13 @@ class Keys:
         if not self._tables[made.name].keyed:
             self.make_table(self._tables[made.name])
 
-    def complete(self, made: NewTable) -> None:
-        """Add the keys that wait for the rows of a table, which are all there now."""
+    def complete(self, made: NewTable, step: int) -> None:
+        """Add the keys that wait for the rows of a table, which are all there now.
+
+        ``step`` is how many of them a statement can take.
+        """
         if made.staged:
-            self._groups[made.name] = self._memory.rows_together(staged=True)
+            self._steps[made.name] = step
             return
         if not made.keyed:
             self._memory.make_room()
@@ -168,7 +171,6 @@ class Keys:
 
     def _filled(self, made: NewTable, keep: bool) -> str | None:
         """The same, where memory and all else that DuckDB refuses for are errors."""
-        self._memory.group(self._groups[made.name], staged=False)
         self._execute(f"CREATE TABLE {made.place} ({keyed_body_sql(made)})")
         complete = False
         try:
@@ -182,7 +184,7 @@ class Keys:
     def _insert_slices(self, made: NewTable) -> bool:
         """Insert the staged rows as they stand."""
         staged = f"{STAGED}.{made.place}"
-        size = self._groups[made.name]
+        size = self._steps[made.name]
         for start in range(0, self._count(f"SELECT count(*) FROM {staged}"), size):
             self._memory.make_room()
             some = f"rowid >= {start} AND rowid < {start + size}"
@@ -197,7 +199,7 @@ class Keys:
         staged = f"{STAGED}.{made.place}"
         left = self._count(f"SELECT count(*) FROM {staged}")
         sql = f"INSERT INTO {made.place} SELECT * FROM {staged} AS s {waiting_sql(made)}"
-        size = _STEPS * self._groups[made.name]
+        size = _TOGETHER * self._steps[made.name]
         for _ in range(_LONGEST_CHAIN + left // size):
             self._memory.make_room()
             with self._memory.little():

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from muniment.databases.duckdb.connection import Connection, connect, limit_memory
-from muniment.databases.duckdb.groups import USUAL_ROWS
 from muniment.databases.duckdb.types import quote, quote_text
 
 __all__ = ["INDEX_MEMORY", "STAGED", "IndexesTooLarge", "Memory", "log_of"]
@@ -28,7 +27,7 @@ STAGED = quote("staged.rows")
 _HELD = 30 << 20  # bytes that DuckDB keeps from one statement to the next
 _UNWRITTEN = 48 << 20  # bytes of indexes that may wait to be written to the file
 _APART = 3  # statements between two such times: rows in no order bring all of an index back
-_LOGGED = 16 << 20  # bytes of rows that may wait in the log: few, or large ones
+_LOGGED = 4 << 20  # bytes of rows that may wait in the log: few, or wide ones
 _SORTING = 80 << 20  # bytes beside those of indexes for a statement that can work on disk
 _INDEXES = (
     "SELECT coalesce(sum(memory_usage_bytes), 0)::BIGINT FROM duckdb_memory()"
@@ -52,30 +51,17 @@ class Memory:
         self.most = most
         self._path, self._staged = path, staged
         self._statements = 0  # since indexes were written to the file
-        self._rows = {False: USUAL_ROWS, True: USUAL_ROWS}  # of row groups; True is for staged ones
         self.connection = self._opened()
-
-    def rows_together(self, *, staged: bool) -> int:
-        """Return how many rows a row group of the file has, or of the one beside it."""
-        return self._rows[staged]
-
-    def group(self, rows: int, *, staged: bool) -> None:
-        """Have as many rows become a row group from now on."""
-        if rows != self._rows[staged]:
-            self._rows[staged] = rows
-            self._open_again()
 
     def make_room(self) -> None:
         """Take from DuckDB what it does not need for the statement to come, which has no limit."""
         held = self._indexes()
         if held > self.most and self._statements == 1:
             raise IndexesTooLarge
-        due = self._statements >= _APART
-        if _is_due(self._staged, due and self._rows[True] < USUAL_ROWS):
+        if _has_grown(log_of(self._staged)):
             self.connection.execute(f"CHECKPOINT {STAGED}")
-        # DuckDB joins small row groups when it writes the file: all at once would be too many.
-        due = due and (held > _UNWRITTEN or self._rows[False] < USUAL_ROWS)
-        if held > self.most or _is_due(self._path, due):
+        due = self._statements >= _APART and held > _UNWRITTEN
+        if held > self.most or due or _has_grown(log_of(self._path)):
             self.connection.execute("CHECKPOINT")
             self._statements = 0
         limit_memory(self.connection, f"{_HELD >> 20}MiB")
@@ -106,13 +92,10 @@ class Memory:
         """Open the two files; no other can be reached."""
         connection = connect(self._path, read_only=False)
         connection.execute("SET checkpoint_threshold = '1TB'")
-        connection.execute(_attach(self._staged, STAGED, self._rows[True]))
-        if self._rows[False] != USUAL_ROWS:
-            name = quote(connection.execute("SELECT current_database()").fetchone()[0])
-            connection.execute(f"USE {STAGED}")  # what is in use cannot be detached
-            connection.execute(f"DETACH {name}")
-            connection.execute(_attach(self._path, name, self._rows[False]))
-            connection.execute(f"USE {name}")
+        # Rows that are in the file stay as they are: DuckDB would join those of small row groups,
+        # and hold them for that, all earlier ones again each time that new ones come.
+        connection.execute("SET max_vacuum_tasks = 0")
+        connection.execute(f"ATTACH {quote_text(str(self._staged))} AS {STAGED}")
         connection.execute("SET enable_external_access = false")
         return connection
 
@@ -121,11 +104,5 @@ class Memory:
         return found
 
 
-def _attach(path: Path, name: str, rows: int) -> str:
-    return f"ATTACH {quote_text(str(path))} AS {name} (ROW_GROUP_SIZE {rows})"
-
-
-def _is_due(path: Path, due: bool) -> bool:
-    """Whether a file is to be written, because that is due or its log has grown."""
-    log = log_of(path)
-    return due or (log.exists() and log.stat().st_size > _LOGGED)
+def _has_grown(log: Path) -> bool:
+    return log.exists() and log.stat().st_size > _LOGGED

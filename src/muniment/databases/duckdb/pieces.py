@@ -27,10 +27,10 @@ __all__ = [
     "as_values", "gathered", "nested_type", "nested_value", "piece_of",
 ]  # fmt: skip
 
-CHUNK_BYTES = 1 << 25
+CHUNK_BYTES = 1 << 23  # of wide rows, which are held several times on their way
 _SPLIT_BYTES = 1 << 20  # what is split at once
 _GROUP_ROWS = 122_880  # DuckDB's row group
-_GROUP_BYTES = 1 << 25
+_GROUP_BYTES = 1 << 25  # of that many rows: if they have more, they are wide
 pa.set_memory_pool(pa.system_memory_pool())  # gives memory back where the others keep it
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 
@@ -107,7 +107,7 @@ def _columns(batches: Iterable[Batch], width: int) -> Iterator[list[pa.ChunkedAr
         split.add(batch)
         rows += batch.rows
         size += len(batch.data)
-        if rows >= _GROUP_ROWS or size >= CHUNK_BYTES:
+        if _is_much(rows, size):
             yield split.columns()
             rows = size = 0
     if rows:
@@ -189,13 +189,19 @@ def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         held.append(table)
         rows += table.num_rows
         size += table.nbytes
-        while rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+        while _is_much(rows, size):
             group = pa.concat_tables(held)
             yield group.slice(0, _GROUP_ROWS)
             rest = group.slice(_GROUP_ROWS)
             held, rows, size = [rest], rest.num_rows, rest.nbytes
     if rows:
         yield pa.concat_tables(held)
+
+
+def _is_much(rows: int, size: int) -> bool:
+    """Whether rows fill a row group, or more memory than wide rows should."""
+    is_wide = size * _GROUP_ROWS >= rows * _GROUP_BYTES
+    return rows >= _GROUP_ROWS or (is_wide and size >= CHUNK_BYTES)
 
 
 def _resolved(

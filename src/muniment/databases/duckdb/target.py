@@ -25,7 +25,6 @@ from muniment.databases.duckdb.connection import (
     rows,
     translated,
 )
-from muniment.databases.duckdb.groups import rows_together
 from muniment.databases.duckdb.keys import Keys
 from muniment.databases.duckdb.memory import (
     INDEX_MEMORY,
@@ -215,15 +214,16 @@ class DuckdbTarget:
         def open_one(reference: bytes) -> BinaryIO:
             return open_lob(schema, table, reference)
 
-        written = 0
+        written, step = 0, 1
         with translated(f"the rows of {made.where}"):
             try:
                 # While DuckDB takes rows in, those that follow are read.
                 with Beside(1) as beside:
                     for rows in arrow_tables(encoder, pieces, open_one):
                         sql = f"INSERT INTO {place} {select_sql(made, rows)}"
-                        beside(self._insert, sql, rows, made.staged)
+                        beside(self._insert, sql, rows)
                         written += rows.num_rows
+                        step = max(step, rows.num_rows)
             except duckdb.ConstraintException:
                 if not made.keyed:
                     raise
@@ -232,7 +232,7 @@ class DuckdbTarget:
             except IndexesTooLarge:
                 self._keys.give_up_one(made)
                 raise Again from None
-        self._keys.complete(made)
+        self._keys.complete(made, step)
         return written
 
     def mark(self) -> None:
@@ -241,9 +241,7 @@ class DuckdbTarget:
     def roll_back(self, _: None) -> None:
         return
 
-    def _insert(self, sql: str, rows: pa.Table, staged: bool) -> None:
-        wanted = rows_together(rows, self._memory.rows_together(staged=staged))
-        self._memory.group(wanted, staged=staged)
+    def _insert(self, sql: str, rows: pa.Table) -> None:
         self._memory.make_room()
         self._connection.register("piece", rows)
         try:
