@@ -26,6 +26,7 @@ from measure import Command, Failed, Timing, muniment, rounds, run, shell
 from report import Result
 from serving import SERVING_STEPS
 from store_steps import STORE_STEPS
+from wide import COPY, duckdb_copy, measure_wide
 
 __all__ = ["STEPS", "Bench", "run_steps"]
 
@@ -104,15 +105,6 @@ DUMP, LOAD = "sqlite3 .dump | gzip -1", "zcat | sqlite3"
 ARCHIVE, COMPARE = "archive sqlite", "compare sqlite"
 RESTORE = "restore sqlite"
 BARE, KEYED = "restore duckdb --no-constraints", "restore duckdb"
-DUCKDB_COPY = "DuckDB's COPY FROM DATABASE"
-COPYING = """
-import duckdb, sys
-with duckdb.connect(sys.argv[2]) as db:
-    db.execute("SET enable_progress_bar = false")
-    db.execute(f"ATTACH '{sys.argv[1]}' AS shop (READ_ONLY)")
-    (name,) = db.execute("SELECT current_database()").fetchone()
-    db.execute(f'COPY FROM DATABASE shop TO "{name}"')
-"""
 VALIDATE, XMLLINT = "validate", "xmllint --stream --schema"
 
 
@@ -198,8 +190,8 @@ def _duckdb_restore(bench: Bench) -> Iterator[Result]:
     sizes = bench.small, bench.large
     small, large = (_duckdb_restored(bench, rows) for rows in sizes)
     yield _rate("SIARD → DuckDB, without keys", bench.large, large[BARE])
-    ratio = large[KEYED].seconds / large[DUCKDB_COPY].seconds
-    beside = f"{DUCKDB_COPY}: {large[DUCKDB_COPY].seconds:.2f} s"
+    ratio = large[KEYED].seconds / large[COPY].seconds
+    beside = f"{COPY}: {large[COPY].seconds:.2f} s"
     seconds = f"{large[KEYED].seconds:.2f} s"
     yield Result("SIARD → DuckDB, with all keys", seconds, yardstick=beside, ratio=ratio)
     for name in (BARE, KEYED):
@@ -212,13 +204,17 @@ def _duckdb_restored(bench: Bench, rows: int) -> dict[str, Timing]:
     copy, shop = bench.file(rows, ".copied.duckdb"), bench.shop(rows).duckdb
     place = str(archive), url("duckdb", target)
     commands = [
-        Command(DUCKDB_COPY, [sys.executable, "-c", COPYING, str(shop), str(copy)], copy),
+        duckdb_copy(shop, copy),
         muniment(BARE, "restore", *place, "--no-constraints", makes=target),
         muniment(KEYED, "restore", *place, makes=target),
     ]
     timings = bench.timed(rows, commands)
     bench.prove(*place)
     return timings
+
+
+def _duckdb_wide(bench: Bench) -> Iterator[Result]:
+    yield from measure_wide(bench.file(bench.large, ".wide"))
 
 
 def _many_rows(bench: Bench) -> Iterator[Result]:
@@ -374,6 +370,7 @@ STEPS: dict[str, Callable[[Bench], Iterator[Result]]] = {
     "validate": _validate,
     "duckdb-archive": _duckdb_archive,
     "duckdb-restore": _duckdb_restore,
+    "duckdb-wide": _duckdb_wide,
     "many-rows": _many_rows,
     "postgresql": _postgresql,
     "mariadb": _mariadb,

@@ -22,6 +22,7 @@ from muniment.sql.types import PredefinedType
 
 __all__ = ["ForgivingSource"]
 
+_BATCH_BYTES = 1 << 22  # of objects that are put into complex values
 _DATALINK = PredefinedType("DATALINK")
 
 
@@ -65,7 +66,10 @@ class ForgivingSource(SiardSource):
     def batches(self, schema: Schema, table: Table, part: Any) -> Iterator[Batch]:
         """Yield the rows of a run."""
         for batch in super().batches(schema, table, part):
-            yield self._settled(schema, table, batch) if REF in batch.data else batch
+            if REF in batch.data:
+                yield from self._settled(schema, table, batch)
+            else:
+                yield batch
 
     def opener(self) -> Any:
         """Let workers help only where nothing can be missing: they could not say what was."""
@@ -75,12 +79,21 @@ class ForgivingSource(SiardSource):
         )
         return None if outside else _Opener(self.path, self._roots, self._zip)
 
-    def _settled(self, schema: Schema, table: Table, batch: Batch) -> Batch:
-        cells = [
+    def _settled(self, schema: Schema, table: Table, batch: Batch) -> Iterator[Batch]:
+        """Yield a batch again, in several ones if the objects in complex values are large."""
+        cells = (
             self._cell(schema, table, cell) if REF in cell else cell for cell in cells_of(batch)
-        ]
-        rows = zip(*[iter(cells)] * len(table.columns), strict=True)
-        return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
+        )
+        held: list[bytes] = []
+        size = 0
+        for row in zip(*[cells] * len(table.columns), strict=True):
+            held.append(CELL.join(row) + ROW)
+            size += len(held[-1])
+            if size >= _BATCH_BYTES:
+                yield Batch(b"".join(held), len(held))
+                held, size = [], 0
+        if held:
+            yield Batch(b"".join(held), len(held))
 
     def _cell(self, schema: Schema, table: Table, cell: bytes, *, inner: bool = False) -> bytes:
         if cell.startswith(OPEN):

@@ -211,7 +211,7 @@ def _resolved(
     holders = {
         number: column.to_pylist()
         for number, column in enumerate(table.columns)
-        if column.type == _BYTES and pc.any(pc.starts_with(column, pattern=REF)).as_py()
+        if column.type == _BYTES and pc.any(pc.match_substring(column, REF)).as_py()
     }
 
     def read(reference: bytes) -> bytes:
@@ -220,17 +220,18 @@ def _resolved(
 
     start = size = 0
     for row in range(table.num_rows if holders else 0):
-        for cells in holders.values():
-            cell = cells[row]
-            if cell is not None and cell.startswith(REF):
-                with open_lob(cell[1:]) as lob:
-                    cells[row] = _Lob(lob.read())
-                size += len(cells[row])
+        for number, cells in holders.items():
+            cell, shape = cells[row], encoder.shapes[number]
+            if cell is not None and REF in cell:
+                is_leaf = isinstance(shape, Leaf)
+                value = _Lob(read(cell[1:])) if is_leaf else with_values(cell, shape, read)
+                cells[row] = value
+                size += len(value)
         if size >= CHUNK_BYTES:
-            yield _table(encoder, table, holders, start, row + 1, read)
+            yield _table(encoder, table, holders, start, row + 1)
             start, size = row + 1, 0
     if start < table.num_rows:
-        yield _table(encoder, table, holders, start, table.num_rows, read)
+        yield _table(encoder, table, holders, start, table.num_rows)
 
 
 class _Lob(bytes):
@@ -238,31 +239,33 @@ class _Lob(bytes):
 
 
 def _table(
-    encoder: DuckdbEncoder,
-    table: pa.Table,
-    holders: dict[int, list[Any]],
-    start: int,
-    end: int,
-    read: Callable[[bytes], bytes],
+    encoder: DuckdbEncoder, table: pa.Table, holders: dict[int, list[Any]], start: int, end: int
 ) -> pa.Table:
     """Return some rows of a chunk as DuckDB is to see them."""
     columns: dict[str, Any] = {}
     for number, (column, shape) in enumerate(zip(table.columns, encoder.shapes, strict=True)):
         cells = column.slice(start, end - start)
         if number in holders:
-            values = holders[number][start:end]
+            cells = _filled(holders[number][start:end], shape)
             holders[number][start:end] = [None] * (end - start)
-            if isinstance(shape, Leaf) and shape.type.kind is not Kind.TEXT:
-                values = [_raw(value) for value in values]
-            cells = pa.array(values, _BYTES)
-            if isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT:
-                cells = _as_text(cells, encoder.place(number))
-        elif cells.type == _BYTES and not isinstance(shape, Leaf):
-            cells = _nested_array(cells, shape, read)
-        elif cells.type == _BYTES:
+        if cells.type == _BYTES and not isinstance(shape, Leaf):
+            cells = _nested_array(cells, shape)
+        elif cells.type == _BYTES and not _is_raw(number in holders, shape):
             cells = _as_text(cells, encoder.place(number))
         columns[f"c{number}"] = cells
     return pa.table(columns)
+
+
+def _filled(values: list[Any], shape: Shape) -> pa.ChunkedArray:
+    """Cells among which large objects have come, as an array."""
+    if _is_raw(True, shape):
+        values = [_raw(value) for value in values]
+    return pa.chunked_array([pa.array(values, _BYTES)])
+
+
+def _is_raw(filled: bool, shape: Shape) -> bool:
+    """Whether cells are bytes as they are: where large objects came, those of binary columns."""
+    return filled and isinstance(shape, Leaf) and shape.type.kind is not Kind.TEXT
 
 
 def _raw(cell: bytes | None) -> bytes | None:
@@ -323,18 +326,14 @@ def nested_type(shape: Shape) -> pa.DataType:
             return pa.struct([(f"u{n}", nested_type(part)) for n, part in enumerate(parts, 1)])
 
 
-def _nested_array(
-    cells: Any, shape: Shape, read: Callable[[bytes], bytes] | None = None
-) -> pa.Array:
-    if read is None:
-        with suppress(pa.ArrowInvalid, pa.ArrowIndexError):  # the slow way says what is wrong
-            if (found := _split_cells(cells, shape)) is not None:
-                return found
-    values = []
-    for cell in cells.to_pylist():
-        if cell is not None and read is not None:
-            cell = with_values(cell, shape, read)
-        values.append(cell if cell is None else nested_value(cell_value(cell), shape))
+def _nested_array(cells: pa.ChunkedArray, shape: Shape) -> pa.Array:
+    with suppress(pa.ArrowInvalid, pa.ArrowIndexError):  # the slow way says what is wrong
+        if (found := _split_cells(cells, shape)) is not None:
+            return found
+    values = [
+        cell if cell is None else nested_value(cell_value(cell), shape)
+        for cell in cells.to_pylist()
+    ]
     return pa.array(values, nested_type(shape))
 
 
