@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import duckdb
+
 from measure import Command, muniment, run
 from report import Result
 
