@@ -127,3 +127,10 @@ def test_a_hostile_archive_cannot_command_the_terminal(run: Run, tmp_path: Path)
         assert not any(c in result.output for c in "\x1b\x07\x9b\u202e"), result.output
     assert r"v\x1b]0;owned\x07\x9b2J\u202e" in results[2].stdout
     assert "[bold]:smile:" in results[2].stdout
+
+
+def test_more_rows_than_anybody_can_count_are_wrong_usage(run: Run, shop: str) -> None:
+    assert run("archive", shop, "shop.siard").exit_code == 0
+    assert run("show", "shop.siard", "fruit", "--rows", "9" * 20).exit_code == 2
+    assert run("show", "shop.siard", "fruit", "--rows", "9" * 14).exit_code == 0
+    assert run("query", "shop.siard", "SELECT 1", "--limit", "9" * 20).exit_code == 2

@@ -205,3 +205,20 @@ def test_names_that_mean_nothing_are_refused(run: Run, shop: str, text: str, sen
     result = run("archive", shop, "shop.siard", "--config", "shop.yaml")
     assert (result.exit_code, result.stderr) == (2, f"muniment: {sentence}\n")
     assert not Path("shop.siard").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("split: 1", "split: '1' is too small; it takes at least 10000 bytes"),
+        ("split: 0", "split: '0' is too small"),
+        ("segment-size: 9KB", "segment-size: '9KB' is too small"),
+        ("segment-files: 0", "segment-files should be a whole number above 0, not '0'"),
+        ("segment-files: []", "segment-files should be one text"),
+        (f"lob-threshold: {'9' * 5000}", "lob-threshold should be a whole number, not"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_faults(config: Path, text: str, sentence: str) -> None:
+    config.write_text(text)
+    with pytest.raises(UsageError, match=re.escape(sentence)):
+        load(config)

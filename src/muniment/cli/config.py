@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muniment.cli.lobs import LAYOUTS, PLACES, VERSIONS, parse_size
+from muniment.cli.lobs import LAYOUTS, PLACES, SMALLEST, VERSIONS, parse_size
 from muniment.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = ["COMPRESSIONS", "DIGESTS", "MISSING", "Settings", "load", "parse_date
 MISSING = ("stop", "report")
 DIGESTS = ("MD5", "SHA-1", "SHA-256")
 COMPRESSIONS = ("fast", "strong", "none")
+_DIGITS = 18  # of a number that all counters hold
 
 
 @dataclass(frozen=True)
@@ -217,11 +218,18 @@ def _choices(choices: tuple[str, ...]) -> _Reader:
 
 def _number(node: Node, name: str, faults: _Faults) -> int:
     text = _text(node, name, faults)
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.isdigit() and len(text) <= _DIGITS:
         return int(text)
     if text:
         faults.add(node, f"{name} should be a whole number, not {text!r}")
     return 0
+
+
+def _count(node: Node, name: str, faults: _Faults) -> int:
+    number = _number(node, name, faults)
+    if node.value == "0":
+        faults.add(node, f"{name} should be a whole number above 0, not '0'")
+    return number
 
 
 def _flag(node: Node, name: str, faults: _Faults) -> bool:
@@ -234,7 +242,7 @@ def _flag(node: Node, name: str, faults: _Faults) -> bool:
 def _size(node: Node, name: str, faults: _Faults) -> int | None:
     text = _text(node, name, faults)
     try:
-        return parse_size(text) or None
+        return parse_size(text, SMALLEST)
     except ValueError as error:
         if text:
             faults.add(node, f"{name}: {error}")
@@ -282,7 +290,7 @@ _KEYS: dict[str, _Reader] = {
     "lob-threshold-for": _by_name(_number),
     "lob-mixed": _flag,
     "lob-layout": _choice(LAYOUTS),
-    "segment-files": _number,
+    "segment-files": _count,
     "segment-size": _size,
     "segment-zip": _flag,
     "lob-map": _by_name(_text),

@@ -11,11 +11,14 @@ import click
 from muniment.errors import UsageError
 
 __all__ = [
-    "check_input", "check_output", "examples", "jobs_option", "json_option", "pairs", "ssh_option",
-    "timeout_option",
+    "ROWS", "check_input", "check_output", "examples", "jobs_option", "json_option", "pairs",
+    "ssh_option", "timeout_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+ROWS = click.IntRange(0, 1 << 48)  # which counters in C hold as well
 
 
 def json_option(command: F) -> F:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from muniment.cli.lobs import lob_roots, roots_of
-from muniment.cli.options import check_input, examples, json_option, pairs
+from muniment.cli.options import ROWS, check_input, examples, json_option, pairs
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import UsageError
 
@@ -50,7 +50,7 @@ _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
     "--format", "form", type=click.Choice(_FORMATS), default="table", help="How rows are printed."
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="A new file for them.")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many rows.")
+@click.option("--limit", type=ROWS, metavar="N", help="At most so many rows.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

@@ -73,7 +73,7 @@ _LEAST_INDEX_MEMORY = 32_000_000  # what DuckDB keeps of all its tables
 @click.option(
     "--index-memory",
     metavar="SIZE",
-    callback=as_size,
+    callback=as_size(),
     help="How much memory the indexes of keys may take while DuckDB is given rows; keys that take "
     "more are left out, and named.  [default: 80MB]",
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from muniment.cli.lobs import lob_roots, roots_of
-from muniment.cli.options import check_input, examples, json_option
+from muniment.cli.options import ROWS, check_input, examples, json_option
 from muniment.cli.terminal import count, cut, paged, safe, size
 from muniment.errors import MunimentError
 from muniment.sql.batch import CELL, OPEN, REF, cell_value, parts_of, rows_of
@@ -38,9 +38,7 @@ OpenCell = Callable[[bytes], BinaryIO]
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
 @click.argument("table", required=False, metavar="[SCHEMA.TABLE]")
-@click.option(
-    "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="How many rows."
-)
+@click.option("--rows", type=ROWS, default=20, show_default=True, help="How many rows.")
 @lob_roots
 @json_option
 @click.pass_context
