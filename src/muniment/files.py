@@ -14,10 +14,11 @@ from typing import BinaryIO, Protocol
 import apsw
 
 from muniment.errors import UsageError
+from muniment.finished import appearing
 
 __all__ = [
     "Beside", "Inside", "chunks_of", "disk_errors", "new_file", "open_plain", "refuse_existing",
-    "refuse_losses", "settle",
+    "refuse_losses", "settle", "sync_folder",
 ]  # fmt: skip
 
 
@@ -98,12 +99,21 @@ def disk_errors() -> Iterator[None]:
 
 def settle(partial: Path, path: Path) -> None:
     """Give a finished file its name, and make sure that the name survives a power cut."""
-    partial.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    with appearing(path):
+        partial.rename(path)
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder survive a power cut, as far as its disk knows how."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # of disks beyond a network
+            raise
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 class Beside(Protocol):

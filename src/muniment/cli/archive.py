@@ -21,6 +21,7 @@ from muniment.cli.options import (
     ssh_option,
     timeout_option,
 )
+from muniment.cli.signals import done_with
 from muniment.errors import DatabaseError, WorkerDied
 from muniment.sql.selection import Selection
 
@@ -168,6 +169,7 @@ def archive(
     from muniment.cli import progress, report
     from muniment.databases import redact
 
+    done_with(file)
     selection = selection_of(settings)
     options = replace(options_of(settings), ssh=ssh, resume=resume)
     with progress.shown("archiving") as tell, advised(tell, resume) as watch:

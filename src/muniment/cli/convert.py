@@ -17,6 +17,7 @@ from muniment.cli.options import (
     json_option,
     pairs,
 )
+from muniment.cli.signals import done_with
 from muniment.errors import UsageError
 
 __all__ = ["convert"]
@@ -92,6 +93,7 @@ def convert(
         version=given["siard_version"] or "2.2",
         jobs=given["jobs"] or 0,
     )
+    done_with(out)
     with progress.shown("converting") as tell:
         result = converting.convert(file, out, options, roots_of(lob_root), tell)
     if as_json:

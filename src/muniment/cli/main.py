@@ -14,21 +14,22 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from muniment import __version__
+from muniment import __version__, finished
 from muniment.cli.options import examples
-from muniment.cli.signals import Terminated, stoppable, stopped_by
+from muniment.cli.signals import Terminated, stoppable, stopped_by, within
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.errors import MunimentError, UsageError
 
 __all__ = ["COMMANDS", "cli", "main"]
 
 _WRONG_USAGE, _FAILED, _INTERRUPTED = 2, 3, 130
+_NAMED = 4  # of the things that a stopped command has made
 
 
 # Each stands in the module of its name, which is loaded when the command is run.
@@ -62,12 +63,17 @@ class _Group(click.Group):
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Callable[..., Any] = super().main
+        if standalone_mode:
+            finished.forget()
         try:
-            code = int(run(*args, standalone_mode=False, **extra) or 0)
+            with nullcontext() if standalone_mode else within(self):
+                code = int(run(*args, standalone_mode=False, **extra) or 0)
         except _NobodyReads:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python has still to write
             code = _FAILED  # click's 1 would mean that the answer is no
         except (Exception, Terminated) as error:
+            if not standalone_mode and (stop := stopped_by()):
+                raise stop from error  # the command that this is part of is to stop, too
             code = _explain(error)
             if standalone_mode and stopped_by():
                 # Threads may still be in code that does not survive the end of Python.
@@ -106,8 +112,11 @@ def main() -> None:
     gc.set_threshold(20_000, 20)  # what long runs make dies young, and in no circle
     # Nothing here multiplies matrices, and the threads for that wait busily in every process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with stoppable():
-        cli(prog_name="muniment")
+    try:
+        with stoppable():
+            cli(prog_name="muniment")
+    except (KeyboardInterrupt, Terminated) as stop:  # while something else was being explained
+        _leave(128 + stop.number if isinstance(stop, Terminated) else _INTERRUPTED)
 
 
 def _open_closed_streams() -> None:
@@ -177,7 +186,11 @@ def _with_advice(sentence: str, error: BaseException) -> str:
 
 
 def _stopped(error: BaseException) -> str:
-    advice = _with_advice("", error)
+    advice, made = _with_advice("", error), finished.things()
+    if made:
+        more = f" and {len(made) - _NAMED} more" if len(made) > _NAMED else ""
+        verb = "is" if len(made) == 1 else "are"
+        return f"stopped; {', '.join(made[:_NAMED])}{more} {verb} complete{advice}"
     return f"stopped{advice}" if advice else "stopped; nothing was left behind"
 
 

@@ -8,6 +8,7 @@ import click
 
 from muniment.cli.lobs import as_size, lob_roots, roots_of
 from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs, ssh_option
+from muniment.cli.signals import done_with
 from muniment.errors import UsageError
 
 __all__ = ["restore"]
@@ -109,8 +110,10 @@ def restore(
 
     from muniment import transfer
     from muniment.cli import progress, report
-    from muniment.databases import redact
+    from muniment.databases import file_of, redact
+    from muniment.finished import DATABASE
 
+    done_with(file_of(database) or DATABASE)
     with progress.shown("restoring") as tell:
         result = transfer.restore(
             file,

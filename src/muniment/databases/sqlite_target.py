@@ -18,6 +18,7 @@ from muniment.databases.sqlite import connect_sqlite, translated
 from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_existing, refuse_losses, settle
+from muniment.finished import appearing
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_value
 from muniment.sql.leftout import (
     LeftOut,
@@ -80,9 +81,10 @@ def create_target(path: Path, *, replace: bool = False) -> Iterator[SqliteTarget
         db.close(True)
         if not replace:
             refuse_existing(path)  # somebody may have been quicker
-        for rest in ("-wal", "-shm", "-journal"):  # of a file that is replaced: not of the new one
-            path.with_name(path.name + rest).unlink(missing_ok=True)
-        settle(partial, path)
+        with appearing(path):
+            for rest in ("-wal", "-shm", "-journal"):  # of a file that is replaced, not of this
+                path.with_name(path.name + rest).unlink(missing_ok=True)
+            settle(partial, path)
     except apsw.Error as error:
         raise translated(error, path) from error
     finally:

@@ -53,6 +53,7 @@ from muniment.databases.duckdb.types import (
 )
 from muniment.errors import UsageError
 from muniment.files import refuse_existing, refuse_losses, settle
+from muniment.finished import appearing
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -116,8 +117,9 @@ def create_target(
             os.fsync(stream.fileno())
         if not replace:
             refuse_existing(path)  # somebody may have been quicker
-        log_of(path).unlink(missing_ok=True)  # DuckDB would replay the old file's log into the new
-        settle(partial, path)
+        with appearing(path):
+            log_of(path).unlink(missing_ok=True)  # DuckDB would replay it into the new file
+            settle(partial, path)
     finally:
         for rest in (partial, staged):
             rest.unlink(missing_ok=True)
