@@ -51,8 +51,8 @@ def _columns(
 
 @click.command(
     epilog=examples(
-        "muniment archive sqlite:///trees.db trees.siard",
-        "muniment archive sqlite:///trees.db trees.siard --config trees.yaml",
+        "muniment archive sqlite:///trees.db trees-2025.siard",
+        "muniment archive sqlite:///trees.db described.siard --config trees.yaml",
         "muniment archive sqlite:///trees.db felled.siard --table tree \\",
         "    --where 'tree=felled_on IS NOT NULL' --owner 'City of Ulmenhafen'",
     )

@@ -25,11 +25,9 @@ __all__ = ["convert"]
 
 @click.command(
     epilog=examples(
-        "muniment convert old.siard new.siard",
-        "muniment convert films.siard films-out.siard --lobs external --segment-size 8GiB",
-        "muniment convert big.siard parts.siard --split 4GB",
-        "muniment convert films.siard --remap file:///mnt/old/=file:///mnt/new/ \\",
-        "    --lob-root /mnt/new",
+        "muniment convert trees.siard trees-new.siard",
+        "muniment convert trees.siard outside.siard --lobs external --segment-size 8GiB",
+        "muniment convert trees.siard parts.siard --split 500KB",
     )
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="IN.siard")

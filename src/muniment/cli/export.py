@@ -20,7 +20,7 @@ _FORMATS = ("csv", "jsonl", "parquet", "sqlite", "duckdb", "html")
     epilog=examples(
         "muniment export trees.siard trees-csv",
         "muniment export trees.siard site --format html",
-        "muniment export trees.siard trees.db --format sqlite",
+        "muniment export trees.siard trees-copy.db --format sqlite",
     )
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")

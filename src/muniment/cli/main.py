@@ -22,7 +22,7 @@ import click
 
 from muniment import __version__, finished
 from muniment.cli.options import examples
-from muniment.cli.signals import Terminated, stoppable, stopped_by, within
+from muniment.cli.signals import Terminated, is_done, stoppable, stopped_by, within
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.errors import MunimentError, UsageError
 
@@ -42,6 +42,9 @@ COMMANDS = (
 class _NobodyReads(Exception):
     """Who reads our output has seen enough of it, as ``head`` has."""
 
+    def __init__(self, code: int) -> None:
+        self.code = code
+
 
 class _Group(click.Group):
     """A group of commands whose errors all end here, however it was started."""
@@ -59,7 +62,8 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            raise _NobodyReads from error
+            # Whose result is there is done; of others, 1 would mean that the answer is no.
+            raise _NobodyReads(0 if is_done() else _FAILED) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Callable[..., Any] = super().main
@@ -68,9 +72,9 @@ class _Group(click.Group):
         try:
             with nullcontext() if standalone_mode else within(self):
                 code = int(run(*args, standalone_mode=False, **extra) or 0)
-        except _NobodyReads:
+        except _NobodyReads as left:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python has still to write
-            code = _FAILED  # click's 1 would mean that the answer is no
+            code = left.code
         except (Exception, Terminated) as error:
             if not standalone_mode and (stop := stopped_by()):
                 raise stop from error  # the command that this is part of is to stop, too
@@ -86,7 +90,9 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=examples("muniment demo", "muniment archive sqlite:///shop.db shop.siard"),
+    epilog=examples(
+        "muniment demo", "muniment archive sqlite:///muniment-demo/trees.db trees.siard"
+    ),
     invoke_without_command=True,
 )
 @click.version_option(__version__, prog_name="muniment", message="%(prog)s %(version)s")

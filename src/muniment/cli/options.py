@@ -18,7 +18,20 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-ROWS = click.IntRange(0, 1 << 48)  # which counters in C hold as well
+_MOST = 1 << 48  # which counters in C hold as well
+
+
+class _Rows(click.types.IntParamType):
+    """A number of rows or the like; a range of click's own would spell its limits out in help."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number = int(super().convert(value, param, ctx))
+        if not 0 <= number <= _MOST:
+            self.fail(f"{number} is not in the range from 0 to {_MOST}.", param, ctx)
+        return number
+
+
+ROWS = _Rows()
 
 
 def json_option(command: F) -> F:

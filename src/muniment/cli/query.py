@@ -33,8 +33,8 @@ _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
     epilog=examples(
         "muniment query trees.siard 'SELECT kind, count(*) FROM work_order GROUP BY kind'",
         "muniment query trees.siard 'SELECT * FROM tree' --format csv --out trees.csv",
-        "muniment query new.siard --attach old=2015.siard \\",
-        "    'SELECT * FROM new.main.tree EXCEPT SELECT * FROM old.main.tree'",
+        "muniment query trees.siard --attach town=town.siard \\",
+        "    'SELECT count(*) FROM trees.main.tree, town.finance.posting'",
     )
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")

@@ -18,8 +18,8 @@ _LEAST_INDEX_MEMORY = 32_000_000  # what DuckDB keeps of all its tables
 
 @click.command(
     epilog=examples(
-        "muniment restore trees.siard sqlite:///again.db",
-        "muniment restore trees.siard duckdb:///again.duckdb --schema-map main=trees",
+        "muniment restore trees.siard sqlite:///trees-new.db",
+        "muniment restore trees.siard duckdb:///trees-new.duckdb --schema-map main=register",
     )
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")

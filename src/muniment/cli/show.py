@@ -38,7 +38,9 @@ OpenCell = Callable[[bytes], BinaryIO]
 )
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
 @click.argument("table", required=False, metavar="[SCHEMA.TABLE]")
-@click.option("--rows", type=ROWS, default=20, show_default=True, help="How many rows.")
+@click.option(
+    "--rows", type=ROWS, metavar="N", default=20, show_default=True, help="How many rows."
+)
 @lob_roots
 @json_option
 @click.pass_context

@@ -28,7 +28,7 @@ import click
 
 from muniment.finished import has_appeared, is_appearing
 
-__all__ = ["Terminated", "done_with", "stoppable", "stopped_by", "within"]
+__all__ = ["Terminated", "done_with", "is_done", "stoppable", "stopped_by", "within"]
 
 _MOMENT = 0.05  # seconds
 _TIMES = 4  # that a signal is sent again: somebody may have dropped it on purpose
@@ -55,7 +55,12 @@ def done_with(result: Path | str) -> None:
     """
     if not _outer:
         _results.append(result)
-        click.get_current_context().call_on_close(_results.clear)
+        click.get_current_context().find_root().call_on_close(_results.clear)
+
+
+def is_done() -> bool:
+    """Whether what the command makes has appeared."""
+    return any(map(has_appeared, _results))
 
 
 @contextmanager
@@ -121,7 +126,7 @@ class _Stopping:
 
     def _is_ending(self) -> bool:
         on_its_way = self._raised is not None and self._raised() is not None
-        return self.over or on_its_way or any(map(has_appeared, _results))
+        return self.over or on_its_way or is_done()
 
     def _stop_later(self, number: int) -> None:
         while is_appearing():

@@ -292,7 +292,7 @@ def _interval(text: str, total: int) -> tuple[int, int]:
 @click.argument("name")
 @click.argument("table", required=False, metavar="[SCHEMA.TABLE]")
 @click.option("--version", type=click.IntRange(min=1), help="This version, not the latest.")
-@click.option("--rows", type=ROWS, default=20, show_default=True)
+@click.option("--rows", type=ROWS, metavar="N", default=20, show_default=True)
 @json_option
 @click.pass_context
 def show(
