@@ -69,7 +69,7 @@ def test_the_number_of_rows_can_be_chosen(run: Run, archive: str) -> None:
 def test_a_table_that_is_not_there_is_exit_code_1(run: Run, archive: str) -> None:
     result = run("show", archive, "main.friut")
     assert result.exit_code == 1
-    assert "did you mean main.fruit?" in result.stderr
+    assert "did you mean 'main.fruit'?" in result.stderr
 
 
 def test_a_file_that_is_no_archive_is_exit_code_3(run: Run) -> None:

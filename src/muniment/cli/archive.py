@@ -184,7 +184,9 @@ def archive(
     if selection != Selection():
         purpose = "to see that only what was left out differs"
     way = ["--ssh", ssh] if ssh else []
-    report.print_advice(purpose, ["muniment", "compare", redact(database), str(file), *way])
+    report.print_advice(
+        purpose, ["muniment", "compare", redact(database), report.named(file), *way]
+    )
 
 
 @contextmanager

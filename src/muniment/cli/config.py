@@ -27,6 +27,7 @@ MISSING = ("stop", "report")
 DIGESTS = ("MD5", "SHA-1", "SHA-256")
 COMPRESSIONS = ("fast", "strong", "none")
 _DIGITS = 18  # of a number that all counters hold
+_LARGEST = 8 << 20  # bytes of a file
 
 
 @dataclass(frozen=True)
@@ -97,12 +98,18 @@ def load(path: Path) -> Settings:
     """Read a configuration file; raise a UsageError that lists every fault with its line."""
     import yaml
 
+    with path.open("rb") as stream:
+        text = stream.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise UsageError(f"{path} is larger than any file of settings")
     try:
-        root = yaml.compose(path.read_bytes(), Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(f"{path}, line {line}: not YAML: {error.problem}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError as error:
+        raise UsageError(f"{path}: brackets are nested too deeply for settings") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not YAML: {error}") from error
     faults = _Faults(path)
     found = {} if root is None else _read_keys(root, _KEYS, "the file", faults)
@@ -269,6 +276,13 @@ def _date(node: Node, name: str, faults: _Faults) -> str:
         return ""
 
 
+def _folder(node: Node, name: str, faults: _Faults) -> str:
+    text = _text(node, name, faults)
+    if text and not Path(text).is_dir():
+        faults.add(node, f"{name}: there is no folder {text}")
+    return text
+
+
 def _descriptions(node: Node, name: str, faults: _Faults) -> dict[str, Any]:
     known = {kind: _by_name(_text) for kind in ("schemas", "tables", "columns")}
     return _read_keys(node, known, name, faults)
@@ -297,7 +311,7 @@ _KEYS: dict[str, _Reader] = {
     "split": _size,
     "siard-version": _choice(VERSIONS),
     "datalink": _texts,
-    "datalink-root": _text,
+    "datalink-root": _folder,
     "missing-files": _choice(MISSING),
     "digest": _choices(DIGESTS),
     "compression": _choice(COMPRESSIONS),

@@ -10,6 +10,7 @@ import click
 from muniment.cli.config import COMPRESSIONS, DIGESTS
 from muniment.cli.lobs import external_of, lob_options, lob_roots, roots_of
 from muniment.cli.options import (
+    ARCHIVE,
     check_input,
     check_output,
     examples,
@@ -30,7 +31,7 @@ __all__ = ["convert"]
         "muniment convert trees.siard parts.siard --split 500KB",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="IN.siard")
+@click.argument("file", type=ARCHIVE, metavar="IN.siard")
 @click.argument("out", type=click.Path(path_type=Path), metavar="[OUT.siard]", required=False)
 @lob_options
 @lob_roots
@@ -100,7 +101,7 @@ def convert(
     report.print_tables(result.tables)
     report.print_summary(str(out), result)
     report.print_notes(result.notes)
-    command = ["muniment", "compare", str(file), str(out)]
+    command = ["muniment", "compare", report.named(file), report.named(out)]
     report.print_advice("to prove that both archives hold the same", command)
 
 

@@ -222,6 +222,8 @@ def _system_sentence(error: OSError) -> str:
         if getattr(error, "__notes__", ()):
             return f"{place}the disk is full; free some space"
         return f"{place}the disk is full. Nothing was left behind; free some space and start again"
+    if error.errno == errno.ENAMETOOLONG:
+        return f"{place}the name is too long; choose a shorter one"
     match error:
         case FileNotFoundError():
             return f"{place}there is no such file or folder"

@@ -11,8 +11,8 @@ import click
 from muniment.errors import UsageError
 
 __all__ = [
-    "ROWS", "check_input", "check_output", "examples", "jobs_option", "json_option", "pairs",
-    "ssh_option", "timeout_option",
+    "ARCHIVE", "ROWS", "check_input", "check_output", "examples", "jobs_option", "json_option",
+    "pairs", "ssh_option", "timeout_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -32,6 +32,7 @@ class _Rows(click.types.IntParamType):
 
 
 ROWS = _Rows()
+ARCHIVE = click.Path(path_type=Path, readable=False)  # whether it can be read is no usage
 
 
 def json_option(command: F) -> F:
@@ -101,6 +102,8 @@ def exists(path: Path) -> bool:
 
 def check_output(path: Path) -> None:
     """Refuse a name under which no new archive can appear, before any work is done."""
+    if path.name == ".siard":
+        raise UsageError(f"{path} is no name of an archive; put one before .siard")
     if path.suffix != ".siard":
         raise UsageError(f"{path} does not end in .siard, as the name of an archive must")
     if exists(path) or path.is_symlink():

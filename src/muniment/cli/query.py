@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from muniment.cli.lobs import lob_roots, roots_of
-from muniment.cli.options import ROWS, check_input, examples, json_option, pairs
+from muniment.cli.options import ARCHIVE, ROWS, check_input, examples, json_option, pairs
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import UsageError
 
@@ -37,7 +37,7 @@ _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
         "    'SELECT count(*) FROM trees.main.tree, town.finance.posting'",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("file", type=ARCHIVE, metavar="FILE.siard")
 @click.argument("sql")
 @click.option(
     "--attach",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from muniment.cli.terminal import count, hide_passwords, safe, size
+from muniment.cli.terminal import count, hide_passwords, quoted, safe, size
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from muniment.transfer import Report, TableResult
 
 __all__ = [
-    "fitted", "left_out_json", "print_advice", "print_json", "print_left_out", "print_notes",
-    "print_records", "print_summary", "print_table", "print_tables", "transfer_json",
+    "fitted", "left_out_json", "named", "print_advice", "print_json", "print_left_out",
+    "print_notes", "print_records", "print_summary", "print_table", "print_tables", "transfer_json",
 ]  # fmt: skip
 
 _FIRST = 20  # things left out that are named on a terminal; the file has all
@@ -91,9 +91,14 @@ def print_notes(notes: Iterable[str]) -> None:
         click.echo(f"note: {safe(hide_passwords(note))}", err=True)
 
 
+def named(file: Path) -> str:
+    """Return the name of a file as an argument, which no command takes for an option."""
+    return f"./{file}" if str(file).startswith("-") else str(file)
+
+
 def print_advice(purpose: str, command: Sequence[str]) -> None:
     """Print on stderr a command that can be pasted into a shell."""
-    click.echo(f"{purpose}: {safe(shlex.join(command))}", err=True)
+    click.echo(f"{purpose}: {' '.join(map(quoted, command))}", err=True)
 
 
 def print_table(

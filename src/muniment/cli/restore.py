@@ -7,7 +7,15 @@ from pathlib import Path
 import click
 
 from muniment.cli.lobs import as_size, lob_roots, roots_of
-from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs, ssh_option
+from muniment.cli.options import (
+    ARCHIVE,
+    check_input,
+    examples,
+    jobs_option,
+    json_option,
+    pairs,
+    ssh_option,
+)
 from muniment.cli.signals import done_with
 from muniment.errors import UsageError
 
@@ -22,7 +30,7 @@ _LEAST_INDEX_MEMORY = 32_000_000  # what DuckDB keeps of all its tables
         "muniment restore trees.siard duckdb:///trees-new.duckdb --schema-map main=register",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("file", type=ARCHIVE, metavar="FILE.siard")
 @click.argument("database")
 @click.option(
     "--table", multiple=True, metavar="T", help="Only these tables: T or S.T, with * and ?."
@@ -144,5 +152,5 @@ def restore(
     report.print_left_out(result)
     report.print_advice(
         "to prove that the database equals the archive",
-        ["muniment", "compare", str(file), shown, *(["--ssh", ssh] if ssh else [])],
+        ["muniment", "compare", report.named(file), shown, *(["--ssh", ssh] if ssh else [])],
     )

@@ -17,7 +17,7 @@ import apsw
 from muniment.databases.sqlite import connect_sqlite, translated
 from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
-from muniment.files import refuse_existing, refuse_losses, settle
+from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
 from muniment.finished import appearing
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_value
 from muniment.sql.leftout import (
@@ -72,6 +72,7 @@ def create_target(path: Path, *, replace: bool = False) -> Iterator[SqliteTarget
         raise UsageError(f"{path} exists already; choose another name or add --replace")
     if not path.exists():
         refuse_existing(path)
+    refuse_closed(path)
     there = _tables_and_views(path) if path.exists() else set()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)

@@ -52,7 +52,7 @@ from muniment.databases.duckdb.types import (
     quote_text,
 )
 from muniment.errors import UsageError
-from muniment.files import refuse_existing, refuse_losses, settle
+from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
 from muniment.finished import appearing
 from muniment.sql.leftout import (
     LeftOut,
@@ -101,6 +101,7 @@ def create_target(
         raise UsageError(f"{path} exists; choose another name or add --replace")
     if not path.exists():
         refuse_existing(path)
+    refuse_closed(path)
     there = _tables_and_views(path) if path.exists() else set()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     staged = path.with_name(f"{partial.name}.staged")
