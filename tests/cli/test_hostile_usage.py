@@ -95,8 +95,11 @@ def test_a_table_of_another_spelling_is_suggested(run: Run, archive: str) -> Non
 
 
 def test_a_database_that_is_named_like_an_archive_is_recognised(run: Run, archive: str) -> None:
-    said = refused(run, "compare", "shop.db", archive)
-    assert "name it by its URL, as in sqlite:///shop.db" in said
+    for command in (("compare", "shop.db", archive), ("show", "shop.db")):
+        said = refused(run, *command)
+        assert said == (
+            "muniment: shop.db is a database and no archive; its URL is sqlite:///shop.db\n"
+        )
     assert run("restore", archive, "duckdb:///b.duckdb").exit_code == 0
     assert "duckdb:///b.duckdb" in refused(run, "compare", "b.duckdb", archive)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import click
 
@@ -18,7 +17,6 @@ from muniment.cli.options import (
     timeout_option,
 )
 from muniment.cli.terminal import count, cut, safe
-from muniment.errors import UsageError
 
 if TYPE_CHECKING:
     from muniment.compare import Comparison
@@ -69,7 +67,6 @@ def compare(
     for side in (a, b):
         if "://" not in side:
             check_input(Path(side))
-            _refuse_database(Path(side))
 
     from muniment import compare as comparing
     from muniment.cli import progress, report
@@ -90,18 +87,6 @@ def compare(
     else:
         _print(comparison)
     ctx.exit(0 if comparison.equal else 1)
-
-
-def _refuse_database(path: Path) -> None:
-    """Refuse a database that is named like an archive, by how its file begins."""
-    if not path.is_file():
-        return
-    with path.open("rb") as stream:
-        start = stream.read(16)
-    kinds = {"sqlite": start.startswith(b"SQLite format 3"), "duckdb": start[8:12] == b"DUCK"}
-    for kind in (name for name, found in kinds.items() if found):
-        place = quote(str(path), safe="/ ")
-        raise UsageError(f"{path} is a database; name it by its URL, as in {kind}:///{place}")
 
 
 def _as_json(comparison: Comparison) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 
@@ -120,3 +121,15 @@ def check_input(path: Path) -> None:
         raise UsageError(f"there is no file {path}")
     if path.is_dir():
         raise UsageError(f"{path} is a folder, not an archive")
+    if path.is_file() and (product := _database_in(path)):
+        url = f"{product}:///{quote(str(path), safe='/ ')}"
+        raise UsageError(f"{path} is a database and no archive; its URL is {url}")
+
+
+def _database_in(path: Path) -> str | None:
+    """Return the scheme for a file that begins as a database does."""
+    with path.open("rb") as stream:
+        start = stream.read(16)
+    if start.startswith(b"SQLite format 3"):
+        return "sqlite"
+    return "duckdb" if start[8:12] == b"DUCK" else None

@@ -150,7 +150,10 @@ def restore(
     report.print_summary(shown, result)
     report.print_notes(result.notes)
     report.print_left_out(result)
+    purpose = "to prove that the database equals the archive"
+    if table or no_constraints:
+        purpose = "to see that only what was left out differs"
     report.print_advice(
-        "to prove that the database equals the archive",
+        purpose,
         ["muniment", "compare", report.named(file), shown, *(["--ssh", ssh] if ssh else [])],
     )

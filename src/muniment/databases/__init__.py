@@ -140,9 +140,10 @@ def open_target(
     options = _wanted(
         product, create, resume=resume or None, roles=roles or None, index_memory=index_memory
     )
-    target: AbstractContextManager[Target] = create(
-        _place(product, url), replace=replace, **options
-    )
+    place = _place(product, url)
+    if replace and isinstance(place, Path) and place.is_symlink() and place.exists():
+        place = place.resolve()  # the database is replaced, and not the link that leads to it
+    target: AbstractContextManager[Target] = create(place, replace=replace, **options)
     return target
 
 
