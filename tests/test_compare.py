@@ -379,3 +379,64 @@ def test_versions_of_a_product_may_name_the_tables_of_columns_or_not(
     assert (list(compare_definitions(old, new)) == []) is equal
     assert (list(compare_definitions(new, old)) == []) is equal
     assert [d.where for d in compare_definitions(old, same)] == ["view v"]
+
+
+@pytest.mark.usefixtures("both")
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_column_of_one_side_alone_hides_no_other_difference(wide: Path, turned: bool) -> None:
+    siard, changed = wide.with_suffix(".siard"), wide.with_name("changed.db")
+    shutil.copy(wide, changed)
+    db = apsw.Connection(str(changed))
+    db.execute(
+        "ALTER TABLE wide ADD COLUMN extra TEXT DEFAULT 'more';"
+        "UPDATE wide SET price = 7 WHERE id = 70000; DELETE FROM wide WHERE id = 149999"
+    )
+    db.close()
+    sides = [url(changed), str(siard)]
+    result = compare(*(sides[::-1] if turned else sides), jobs=2)
+    found = {d.where: (d.b, d.a) if turned else (d.a, d.b) for d in result.differences}
+    assert found == {
+        "main.wide.extra": ("a column", "no such column"),
+        "main.wide (id='70000').price": ("'7'", "'700'"),
+        "main.wide (id='149999')": ("no such row", "a row"),
+    }
+    (table,) = result.tables
+    assert not table.equal and len(set(table.digest)) == 2  # digests are of whole rows
+
+
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [
+        # another order: cells are compared by the names of their columns
+        ("p (b TEXT, id INTEGER PRIMARY KEY, n INTEGER)", ["main.p columns", "main.p (id='2').b"]),
+        # only this side has the key, or no key is shared: rows are told as they are
+        ("p (id INTEGER, b TEXT)", ["main.p.n", "main.p primary key", "main.p (id='2').b"]),
+        (
+            "p (b TEXT, n INTEGER)",
+            ["main.p.id", "main.p primary key", "main.p (b='two', n='7')", "main.p (b='z', n='7')"],
+        ),
+        # types that are only alike: 1 and 1.0
+        ("p (id INTEGER PRIMARY KEY, b TEXT, n REAL)", ["main.p.x", "main.p (id='2').b"]),
+        ("p (other TEXT)", ["main.p.id", "main.p.b", "main.p.n", "main.p.other"]),
+    ],
+)
+def test_cells_of_shared_columns_are_compared_by_name(
+    tmp_path: Path, there: str, found: list[str]
+) -> None:
+    here = "p (id INTEGER PRIMARY KEY, b TEXT, n INTEGER)"
+    if "REAL" in there:
+        here = here.replace("n INTEGER", "n INTEGER, x TEXT")
+    for name, definition, two in (("a", here, "two"), ("b", there, "z")):
+        db = apsw.Connection(str(tmp_path / f"{name}.db"))
+        db.execute(f"CREATE TABLE {definition}")
+        columns = [row[1] for row in db.execute("PRAGMA table_info(p)")]
+        for row in ({"id": 1, "b": "one", "n": 1}, {"id": 2, "b": two, "n": 7}):
+            values = [row.get(column) for column in columns]
+            db.execute(f"INSERT INTO p VALUES ({', '.join('?' * len(columns))})", values)
+        db.close()
+    result = compare(url(tmp_path / "a.db"), url(tmp_path / "b.db"))
+    wheres = [d.where for d in result.differences]
+    missing = [where for where in found if where not in wheres]
+    assert not missing, wheres
+    rows = [where for where in wheres if "(" in where]
+    assert rows == [where for where in found if "(" in where]

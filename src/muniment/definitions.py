@@ -230,12 +230,11 @@ def _table_differences(
             yield Difference(f"{where}.{name}", *sides)
         for name in [n for n in names[1] if n not in names[0]]:
             yield Difference(f"{where}.{name}", *sides[::-1])
-        return
-    if names[0] != names[1]:
+    elif names[0] != names[1]:
         yield Difference(f"{where} columns", ", ".join(names[0]), ", ".join(names[1]))
-        return
     keys = set(_key(left)) | set(_key(right))
-    for x, y in zip(left.columns, right.columns, strict=True):
+    others = {column.name: column for column in right.columns}
+    for x, y in ((x, others[x.name]) for x in left.columns if x.name in others):
         place = f"{where}.{x.name}"
         kinds = _kind(first, left_schema, x), _kind(second, right_schema, y)
         if kinds[0] != kinds[1]:

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Protocol
@@ -14,10 +14,11 @@ from typing import BinaryIO, Protocol
 import apsw
 
 from muniment.errors import UsageError
+from muniment.finished import appearing
 
 __all__ = [
-    "Beside", "Inside", "chunks_of", "disk_errors", "new_file", "open_plain", "refuse_existing",
-    "refuse_losses", "settle",
+    "Beside", "Inside", "chunks_of", "disk_errors", "new_file", "open_plain", "refuse_closed",
+    "refuse_existing", "refuse_losses", "settle", "sync_folder",
 ]  # fmt: skip
 
 
@@ -40,6 +41,13 @@ def refuse_existing(path: Path) -> None:
         raise UsageError(f"{path} exists already; choose another name or move it away")
     if not path.parent.is_dir():
         raise UsageError(f"the folder {path.parent} does not exist; make it first")
+    refuse_closed(path)
+
+
+def refuse_closed(path: Path) -> None:
+    """Raise PermissionError, of this name and no hidden one, if its folder takes no new file."""
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
 def refuse_losses(path: Path, there: set[str], coming: set[str]) -> None:
@@ -68,7 +76,8 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     except _Taken:
         raise
     except BaseException:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # a name that is too long cannot be removed either
+            partial.unlink(missing_ok=True)
         raise
 
 
@@ -81,8 +90,8 @@ def _open_new(partial: Path, path: Path) -> BinaryIO:
         return partial.open("xb")
     except FileExistsError as error:
         raise _Taken(error.errno, error.strerror, str(partial)) from error
-    except PermissionError as error:
-        raise PermissionError(error.errno, error.strerror, str(path)) from error
+    except OSError as error:  # of a name that only we know
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 @contextmanager
@@ -98,12 +107,21 @@ def disk_errors() -> Iterator[None]:
 
 def settle(partial: Path, path: Path) -> None:
     """Give a finished file its name, and make sure that the name survives a power cut."""
-    partial.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    with appearing(path):
+        partial.rename(path)
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder survive a power cut, as far as its disk knows how."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # of disks beyond a network
+            raise
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 class Beside(Protocol):

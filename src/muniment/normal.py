@@ -7,15 +7,15 @@ pairs are brought to one form first: 1.10 and 1.1, 1.0E10 and 10000000000, true 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
 from muniment.sql.batch import CELL, NULL, ROW, Batch, cells_of
-from muniment.sql.model import Database, Leaf, Schema, Shape, Table, shape_of
+from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import Kind
 
-__all__ = ["FORMS", "Normal", "normal_forms"]
+__all__ = ["FORMS", "Normal", "normal_forms", "shared_forms"]
 
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
 _TIMES = {Kind.TIME, Kind.TIMESTAMP}
@@ -23,22 +23,27 @@ _TIMES = {Kind.TIME, Kind.TIMESTAMP}
 
 @dataclass(frozen=True)
 class Normal:
-    """The forms in which the columns of a table are compared: position and name of the form."""
+    """The forms in which the columns of a table are compared: position and name of the form.
+
+    ``kept`` says which columns of a row are compared, and in which order; None means all as they
+    are. Positions of forms count what is kept.
+    """
 
     forms: tuple[tuple[int, str], ...]
-    width: int
+    width: int  # of the rows as they come
+    kept: tuple[int, ...] | None = None
 
     def __call__(self, batch: Batch) -> Batch:
-        """Return the batch with those columns in their forms."""
-        if not self.forms:
+        """Return the columns that are kept, in their forms."""
+        if not self.forms and self.kept is None:
             return batch
         cells = cells_of(batch)
+        kept = range(self.width) if self.kept is None else self.kept
+        columns = [cells[k :: self.width] for k in kept]
         for k, form in self.forms:
             function = FORMS[form]
-            cells[k :: self.width] = [
-                cell if cell == NULL else function(cell) for cell in cells[k :: self.width]
-            ]
-        rows = zip(*[iter(cells)] * self.width, strict=True)
+            columns[k] = [cell if cell == NULL else function(cell) for cell in columns[k]]
+        rows = zip(*columns, strict=True)
         return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
 
 
@@ -47,18 +52,41 @@ def normal_forms(
 ) -> tuple[Normal, Normal]:
     """Return the forms that two tables need to be compared; none if their columns differ."""
     left_columns, right_columns = a[1].columns, b[1].columns
-    if len(left_columns) != len(right_columns):
+    if [x.name for x in left_columns] != [y.name for y in right_columns]:
         return Normal((), len(left_columns)), Normal((), len(right_columns))
+    pairs = zip(left_columns, right_columns, strict=True)
+    normal = Normal(_forms(first, second, (a[0], b[0]), pairs), len(left_columns))
+    return normal, normal
+
+
+def shared_forms(
+    first: Database, second: Database, a: tuple[Schema, Table], b: tuple[Schema, Table]
+) -> tuple[Normal, Normal]:
+    """Return what narrows two tables to the columns that both have, by their names."""
+    places = {column.name: k for k, column in enumerate(b[1].columns)}
+    left = tuple(k for k, column in enumerate(a[1].columns) if column.name in places)
+    right = tuple(places[a[1].columns[k].name] for k in left)
+    pairs = ((a[1].columns[j], b[1].columns[k]) for j, k in zip(left, right, strict=True))
+    forms = _forms(first, second, (a[0], b[0]), pairs)
+    return Normal(forms, len(a[1].columns), left), Normal(forms, len(b[1].columns), right)
+
+
+def _forms(
+    first: Database,
+    second: Database,
+    schemas: tuple[Schema, Schema],
+    pairs: Iterable[tuple[Column, Column]],
+) -> tuple[tuple[int, str], ...]:
     same_writer = _writer(first) == _writer(second) is not None
     forms = []
-    for k, (x, y) in enumerate(zip(left_columns, right_columns, strict=True)):
-        left, right = shape_of(first, a[0].name, x), shape_of(second, b[0].name, y)
+    for k, (x, y) in enumerate(pairs):
+        left = shape_of(first, schemas[0].name, x)
+        right = shape_of(second, schemas[1].name, y)
         if same_writer and left == right:
             continue
         if (form := _form(left, right)) is not None:
             forms.append((k, form))
-    normal = Normal(tuple(forms), len(left_columns))
-    return normal, normal
+    return tuple(forms)
 
 
 def _writer(database: Database) -> str | None:

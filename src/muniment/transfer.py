@@ -23,6 +23,7 @@ from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.placement import Placements
 from muniment.siard.lobs.storing import External
 from muniment.sql.batch import Batch
+from muniment.sql.chosen import meant
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
 from muniment.sql.original import join_original, split_original
@@ -480,8 +481,12 @@ def _refuse_unknown(database: Database, words: Description) -> None:
         for name in names:
             if name not in known:
                 raise UsageError(
-                    f"a description is given for the {kind} {name}, which is not archived"
+                    f"a description is given for the {kind} {name!r}, which is not archived; "
+                    + meant(name, sorted(known))
                 )
+    for schema, table in database.tables():
+        if {table.name, f"{schema.name}.{table.name}"} <= words.tables.keys():
+            raise UsageError(f"{schema.name}.{table.name} is given a description twice")
 
 
 def _day(text: str | None) -> date:

@@ -210,3 +210,24 @@ def test_a_file_in_the_way_of_resuming_is_wrong_usage(run: Run, shop: str) -> No
 def test_ssh_is_refused_for_files(run: Run, shop: str) -> None:
     result = run("archive", shop, "a.siard", "--ssh", "me@host")
     assert result.exit_code == 2 and "database servers" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--split", "1"), "'1' is too small; it takes at least 10000 bytes"),
+        (("--split", "0"), "'0' is too small"),
+        (("--split", "9KB"), "'9KB' is too small"),
+        (("--split", "999999999T"), "'999999999T' is larger than any disk"),
+        (("--lobs", "external", "--segment-size", "100"), "'100' is too small"),
+        (("--segment-files", "0"), "0 is not in the range x>=1"),
+        (("--lob-threshold", "-1"), "-1 is not in the range"),
+        (("--lob-threshold-for", "BLOB=" + "9" * 5000), "is not a whole number"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_wrong_usage(
+    run: Run, shop: str, options: tuple[str, ...], sentence: str
+) -> None:
+    result = run("archive", shop, "shop.siard", *options)
+    assert result.exit_code == 2 and sentence in result.stderr
+    assert [path.name for path in Path().iterdir()] == ["shop.db"]

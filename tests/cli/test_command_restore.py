@@ -179,3 +179,24 @@ def test_two_tables_that_claim_one_file_are_refused(run: Run, archive: str) -> N
     assert refused.exit_code == 3
     assert "main.crate: unexpected element <c3>" in refused.stderr
     assert not Path("again.db").exists()
+
+
+def test_a_part_of_an_archive_is_not_said_to_equal_it(run: Run, archive: str) -> None:
+    advice = "to see that only what was left out differs: muniment compare"
+    for option in (("--table", "fruit"), ("--no-constraints",)):
+        name = option[0].strip("-")
+        result = run("restore", archive, f"sqlite:///{name}.db", *option)
+        assert result.exit_code == 0 and advice in result.stderr
+
+
+@pytest.mark.parametrize("product", ["sqlite", "duckdb"])
+def test_replacing_by_a_link_replaces_the_database_and_not_the_link(
+    run: Run, archive: str, product: str
+) -> None:
+    url = f"{product}:///link.db"
+    assert run("restore", archive, f"{product}:///real.db").exit_code == 0
+    Path("link.db").symlink_to("real.db")
+    before = Path("real.db").stat().st_ino
+    assert run("restore", archive, url, "--replace").exit_code == 0
+    assert Path("link.db").is_symlink() and Path("real.db").stat().st_ino != before
+    assert run("compare", archive, url).exit_code == 0

@@ -69,7 +69,7 @@ def test_the_number_of_rows_can_be_chosen(run: Run, archive: str) -> None:
 def test_a_table_that_is_not_there_is_exit_code_1(run: Run, archive: str) -> None:
     result = run("show", archive, "main.friut")
     assert result.exit_code == 1
-    assert "did you mean main.fruit?" in result.stderr
+    assert "did you mean 'main.fruit'?" in result.stderr
 
 
 def test_a_file_that_is_no_archive_is_exit_code_3(run: Run) -> None:
@@ -127,3 +127,10 @@ def test_a_hostile_archive_cannot_command_the_terminal(run: Run, tmp_path: Path)
         assert not any(c in result.output for c in "\x1b\x07\x9b\u202e"), result.output
     assert r"v\x1b]0;owned\x07\x9b2J\u202e" in results[2].stdout
     assert "[bold]:smile:" in results[2].stdout
+
+
+def test_more_rows_than_anybody_can_count_are_wrong_usage(run: Run, shop: str) -> None:
+    assert run("archive", shop, "shop.siard").exit_code == 0
+    assert run("show", "shop.siard", "fruit", "--rows", "9" * 20).exit_code == 2
+    assert run("show", "shop.siard", "fruit", "--rows", "9" * 14).exit_code == 0
+    assert run("query", "shop.siard", "SELECT 1", "--limit", "9" * 20).exit_code == 2

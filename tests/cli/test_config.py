@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from commandline import Run
 
 from muniment.cli.archive import archive
 from muniment.cli.config import Settings, load
@@ -175,4 +176,49 @@ def test_the_documented_example_is_valid(config: Path) -> None:
     assert examples
     for example in examples:
         config.write_text(example, encoding="utf-8")
+        load(config)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("exclude: [crate, fruits]", "no table matches 'fruits'; did you mean 'main.fruit'?"),
+        ("exclude: [crate, fruit]", "--schema, --table and --exclude leave no table to archive"),
+        (
+            "descriptions: {tables: {Fruit: Sold here.}}",
+            "a description is given for the table 'Fruit', which is not archived; "
+            "did you mean 'fruit'?",
+        ),
+        (
+            "descriptions: {columns: {fruit.name: As on the label.}}",
+            "a description is given for the column 'fruit.name', which is not archived; "
+            "did you mean 'main.fruit.name'?",
+        ),
+        (
+            "descriptions: {tables: {fruit: Sold here., main.fruit: Sold there.}}",
+            "main.fruit is given a description twice",
+        ),
+    ],
+)
+def test_names_that_mean_nothing_are_refused(run: Run, shop: str, text: str, sentence: str) -> None:
+    Path("shop.yaml").write_text(text)
+    result = run("archive", shop, "shop.siard", "--config", "shop.yaml")
+    assert (result.exit_code, result.stderr) == (2, f"muniment: {sentence}\n")
+    assert not Path("shop.siard").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("split: 1", "split: '1' is too small; it takes at least 10000 bytes"),
+        ("split: 0", "split: '0' is too small"),
+        ("segment-size: 9KB", "segment-size: '9KB' is too small"),
+        ("segment-files: 0", "segment-files should be a whole number above 0, not '0'"),
+        ("segment-files: []", "segment-files should be one text"),
+        (f"lob-threshold: {'9' * 5000}", "lob-threshold should be a whole number, not"),
+    ],
+)
+def test_sizes_that_make_no_sense_are_faults(config: Path, text: str, sentence: str) -> None:
+    config.write_text(text)
+    with pytest.raises(UsageError, match=re.escape(sentence)):
         load(config)

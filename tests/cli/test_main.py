@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shlex
 import subprocess
 import sys
@@ -192,7 +193,7 @@ _RUN = f"{shlex.quote(sys.executable)} -m muniment"
 
 @pytest.mark.parametrize(
     ("streams", "code"),
-    [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), ("2>/dev/full", 3), ("| true", 3)],
+    [(">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), ("2>/dev/full", 3), ("| true", 0)],
 )
 def test_streams_that_are_closed_or_full_do_no_harm(
     shop: str, streams: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -204,3 +205,21 @@ def test_streams_that_are_closed_or_full_do_no_harm(
     assert b"fault" not in result.stderr
     assert zipfile.is_zipfile("closed.siard")
     assert [path.name for path in Path().iterdir() if "closed" in path.name] == ["closed.siard"]
+
+
+def test_a_reader_that_leaves_does_not_make_a_failure_of_what_is_done(
+    run: Run, shop: str, tmp_path: Path
+) -> None:
+    start = "from muniment.cli.main import main; main()"
+    for code, arguments in ((0, ["archive", shop, "a.siard"]), (3, ["show", "a.siard"])):
+        reading, writing = os.pipe()
+        os.close(reading)
+        try:
+            result = subprocess.run(
+                [sys.executable, "-c", start, *arguments], cwd=tmp_path, stdout=writing,
+                stderr=subprocess.PIPE, encoding="utf-8", timeout=120,
+            )  # fmt: skip
+        finally:
+            os.close(writing)
+        assert result.returncode == code, result.stderr
+        assert "Traceback" not in result.stderr

@@ -82,3 +82,10 @@ def test_nothing_is_drawn_without_a_terminal(capsys: pytest.CaptureFixture[str])
     with shown("archiving") as tell:
         tell(Step("main", "tree", 1, 2, 3))
     assert capsys.readouterr() == ("", "")
+
+
+def test_forty_columns_have_room_for_the_rows_and_the_time_left() -> None:
+    step = Step("main", "a_table_with_a_long_name", 2_000_000, 2_500_000, 2_500_000, 12_500_000)
+    screen = drawn(step, width=40)
+    for words in ("2000000 of 12500000 ", "2000000 of 2500000 "):
+        assert words in screen

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from io import StringIO
 from types import SimpleNamespace
 
 import pytest
@@ -90,3 +92,40 @@ def test_the_machine_form_of_a_transfer_is_stable() -> None:
         "digests": [{"type": "SHA-256", "digest": "AB12"}],
         "notes": ["a trigger was\nleft out"],
     }
+
+
+def on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, width: int, headings: list[str], rows: list[list[str]]
+) -> list[str]:
+    """Print a table as a terminal of so many columns shows it, without bold and colours."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    screen = StringIO()
+    screen.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", screen)
+    print_table(headings, rows, right={1})
+    text = re.sub(r"\x1b\[\d*m", "", screen.getvalue())
+    return [line.rstrip() for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("width", [80, 40, 24])
+def test_numbers_are_never_cut(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    row = ["main.a_table_of_a_long_name", "44516", "d" * 100, "different"]
+    lines = on_a_terminal(monkeypatch, width, ["table", "rows", "text", ""], [row])
+    assert " 44516 " in lines[1]
+    if width > 24:
+        assert len(lines) == 2 and all(len(line) <= width for line in lines)
+        assert lines[1].endswith("different")
+
+
+def test_the_widest_column_gives_way_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ["main.species_name", "105", "Names of the species in the languages of the city."]
+    lines = on_a_terminal(monkeypatch, 50, ["table", "rows", "description"], [row])
+    assert lines[1].startswith("main.species_name   105  Names of the") and lines[1].endswith("…")
+
+
+def test_a_line_that_is_longer_than_any_screen_is_whole_in_a_pipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table(["a", "b"], [["x" * 150_000, "y" * 10]])
+    assert capsys.readouterr().out.splitlines()[1] == "x" * 150_000 + "  " + "y" * 10

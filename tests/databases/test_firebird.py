@@ -174,6 +174,13 @@ def test_a_condition_chooses_rows(rich: str) -> None:
         assert sample.read(source, schema, table) == [["Ünïcødé"]]
 
 
+def test_tables_can_be_excluded_by_their_names(rich: str) -> None:
+    with open_source(rich, Selection(exclude=("SHOP",))) as source:
+        assert "SHOP" not in [table.name for _, table in source.describe().tables()]
+    with pytest.raises(UsageError, match=r"did you mean '\w+\.SHOP'"):
+        open_source(rich, Selection(exclude=("Shop",))).__enter__()
+
+
 def test_views_of_other_products_are_tried_in_plain_sql(shop: Path, tmp_path: Path) -> None:
     archive(f"sqlite:///{shop}", tmp_path / "s.siard")
     again = f"firebird:///{tmp_path / 's.fdb'}"

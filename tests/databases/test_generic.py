@@ -135,6 +135,10 @@ def test_a_view_and_a_condition_choose_rows(postgresql: Cluster, postgresql_url:
         assert sample.read(source, schema, table) == [["2", "b%"]]
         _, view = find(source, "w")
         assert len(sample.read(source, schema, view)) == 2
+    with open_source(postgresql_url, Selection(exclude=("t",), views=("w",))) as source:
+        assert [table.name for _, table in source.describe().tables()] == ["w"]
+    with pytest.raises(UsageError, match=r"did you mean 'public\.t'"):
+        open_source(postgresql_url, Selection(exclude=("public.T",))).__enter__()
 
 
 def test_a_value_that_does_not_fit_is_named(tmp_path: Path) -> None:

@@ -416,6 +416,10 @@ class TestConnections:
             assert b"pass" not in text
         with pytest.raises(DatabaseError, match="lacks a privilege"):
             transfer.archive(url, tmp_path / "b.siard", Selection(tables=("secret",)))
+        report = transfer.archive(url, tmp_path / "c.siard", Selection(exclude=("secret",)))
+        assert [t.table for t in report.tables] == ["seen"]
+        with pytest.raises(UsageError, match=r"did you mean '\w+\.secret'"):
+            transfer.archive(url, tmp_path / "d.siard", Selection(exclude=("Secret",)))
 
     @pytest.mark.parametrize("given", ["MUNIMENT_PASSWORD", ".my.cnf", "wrong", "none"])
     def test_passwords_come_from_where_people_keep_them(

@@ -219,6 +219,9 @@ def test_what_a_user_may_not_see_is_named(postgresql: Cluster, make: Make, tmp_p
         "sequence",
     ):
         assert words in said
+    without = Selection(exclude=("closed",))
+    report = transfer.archive(postgresql.url(name, "reader"), tmp_path / "b.siard", without)
+    assert "public.closed" not in "\n".join(report.notes)
 
 
 def test_hidden_rows_are_an_error_and_no_silent_loss(

@@ -21,6 +21,7 @@ from muniment.cli.options import (
     ssh_option,
     timeout_option,
 )
+from muniment.cli.signals import done_with
 from muniment.errors import DatabaseError, WorkerDied
 from muniment.sql.selection import Selection
 
@@ -50,8 +51,8 @@ def _columns(
 
 @click.command(
     epilog=examples(
-        "muniment archive sqlite:///trees.db trees.siard",
-        "muniment archive sqlite:///trees.db trees.siard --config trees.yaml",
+        "muniment archive sqlite:///trees.db trees-2025.siard",
+        "muniment archive sqlite:///trees.db described.siard --config trees.yaml",
         "muniment archive sqlite:///trees.db felled.siard --table tree \\",
         "    --where 'tree=felled_on IS NOT NULL' --owner 'City of Ulmenhafen'",
     )
@@ -168,6 +169,7 @@ def archive(
     from muniment.cli import progress, report
     from muniment.databases import redact
 
+    done_with(file)
     selection = selection_of(settings)
     options = replace(options_of(settings), ssh=ssh, resume=resume)
     with progress.shown("archiving") as tell, advised(tell, resume) as watch:
@@ -182,7 +184,9 @@ def archive(
     if selection != Selection():
         purpose = "to see that only what was left out differs"
     way = ["--ssh", ssh] if ssh else []
-    report.print_advice(purpose, ["muniment", "compare", redact(database), str(file), *way])
+    report.print_advice(
+        purpose, ["muniment", "compare", redact(database), report.named(file), *way]
+    )
 
 
 @contextmanager

@@ -26,7 +26,7 @@ LOCAL = ("127.0.0.1", "localhost", "::1")
 
 @click.command(
     epilog=examples(
-        "muniment browse trees.siard", "muniment browse old.siard new.siard --port 8080"
+        "muniment browse trees.siard", "muniment browse trees.siard town.siard --port 8080"
     )
 )
 @click.argument(

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muniment.cli.lobs import LAYOUTS, PLACES, VERSIONS, parse_size
+from muniment.cli.lobs import LAYOUTS, PLACES, SMALLEST, VERSIONS, parse_size
 from muniment.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ __all__ = ["COMPRESSIONS", "DIGESTS", "MISSING", "Settings", "load", "parse_date
 MISSING = ("stop", "report")
 DIGESTS = ("MD5", "SHA-1", "SHA-256")
 COMPRESSIONS = ("fast", "strong", "none")
+_DIGITS = 18  # of a number that all counters hold
+_LARGEST = 8 << 20  # bytes of a file
 
 
 @dataclass(frozen=True)
@@ -96,12 +98,18 @@ def load(path: Path) -> Settings:
     """Read a configuration file; raise a UsageError that lists every fault with its line."""
     import yaml
 
+    with path.open("rb") as stream:
+        text = stream.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise UsageError(f"{path} is larger than any file of settings")
     try:
-        root = yaml.compose(path.read_bytes(), Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(f"{path}, line {line}: not YAML: {error.problem}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError as error:
+        raise UsageError(f"{path}: brackets are nested too deeply for settings") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: not YAML: {error}") from error
     faults = _Faults(path)
     found = {} if root is None else _read_keys(root, _KEYS, "the file", faults)
@@ -217,11 +225,18 @@ def _choices(choices: tuple[str, ...]) -> _Reader:
 
 def _number(node: Node, name: str, faults: _Faults) -> int:
     text = _text(node, name, faults)
-    if text.isascii() and text.isdigit():
+    if text.isascii() and text.isdigit() and len(text) <= _DIGITS:
         return int(text)
     if text:
         faults.add(node, f"{name} should be a whole number, not {text!r}")
     return 0
+
+
+def _count(node: Node, name: str, faults: _Faults) -> int:
+    number = _number(node, name, faults)
+    if node.value == "0":
+        faults.add(node, f"{name} should be a whole number above 0, not '0'")
+    return number
 
 
 def _flag(node: Node, name: str, faults: _Faults) -> bool:
@@ -234,7 +249,7 @@ def _flag(node: Node, name: str, faults: _Faults) -> bool:
 def _size(node: Node, name: str, faults: _Faults) -> int | None:
     text = _text(node, name, faults)
     try:
-        return parse_size(text) or None
+        return parse_size(text, SMALLEST)
     except ValueError as error:
         if text:
             faults.add(node, f"{name}: {error}")
@@ -261,6 +276,13 @@ def _date(node: Node, name: str, faults: _Faults) -> str:
         return ""
 
 
+def _folder(node: Node, name: str, faults: _Faults) -> str:
+    text = _text(node, name, faults)
+    if text and not Path(text).is_dir():
+        faults.add(node, f"{name}: there is no folder {text}")
+    return text
+
+
 def _descriptions(node: Node, name: str, faults: _Faults) -> dict[str, Any]:
     known = {kind: _by_name(_text) for kind in ("schemas", "tables", "columns")}
     return _read_keys(node, known, name, faults)
@@ -282,14 +304,14 @@ _KEYS: dict[str, _Reader] = {
     "lob-threshold-for": _by_name(_number),
     "lob-mixed": _flag,
     "lob-layout": _choice(LAYOUTS),
-    "segment-files": _number,
+    "segment-files": _count,
     "segment-size": _size,
     "segment-zip": _flag,
     "lob-map": _by_name(_text),
     "split": _size,
     "siard-version": _choice(VERSIONS),
     "datalink": _texts,
-    "datalink-root": _text,
+    "datalink-root": _folder,
     "missing-files": _choice(MISSING),
     "digest": _choices(DIGESTS),
     "compression": _choice(COMPRESSIONS),

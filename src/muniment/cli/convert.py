@@ -10,6 +10,7 @@ import click
 from muniment.cli.config import COMPRESSIONS, DIGESTS
 from muniment.cli.lobs import external_of, lob_options, lob_roots, roots_of
 from muniment.cli.options import (
+    ARCHIVE,
     check_input,
     check_output,
     examples,
@@ -17,6 +18,7 @@ from muniment.cli.options import (
     json_option,
     pairs,
 )
+from muniment.cli.signals import done_with
 from muniment.errors import UsageError
 
 __all__ = ["convert"]
@@ -24,14 +26,12 @@ __all__ = ["convert"]
 
 @click.command(
     epilog=examples(
-        "muniment convert old.siard new.siard",
-        "muniment convert films.siard films-out.siard --lobs external --segment-size 8GiB",
-        "muniment convert big.siard parts.siard --split 4GB",
-        "muniment convert films.siard --remap file:///mnt/old/=file:///mnt/new/ \\",
-        "    --lob-root /mnt/new",
+        "muniment convert trees.siard trees-new.siard",
+        "muniment convert trees.siard outside.siard --lobs external --segment-size 8GiB",
+        "muniment convert trees.siard parts.siard --split 500KB",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="IN.siard")
+@click.argument("file", type=ARCHIVE, metavar="IN.siard")
 @click.argument("out", type=click.Path(path_type=Path), metavar="[OUT.siard]", required=False)
 @lob_options
 @lob_roots
@@ -92,6 +92,7 @@ def convert(
         version=given["siard_version"] or "2.2",
         jobs=given["jobs"] or 0,
     )
+    done_with(out)
     with progress.shown("converting") as tell:
         result = converting.convert(file, out, options, roots_of(lob_root), tell)
     if as_json:
@@ -100,7 +101,7 @@ def convert(
     report.print_tables(result.tables)
     report.print_summary(str(out), result)
     report.print_notes(result.notes)
-    command = ["muniment", "compare", str(file), str(out)]
+    command = ["muniment", "compare", report.named(file), report.named(out)]
     report.print_advice("to prove that both archives hold the same", command)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muniment.cli.options import check_input, check_output, examples, json_option, pairs
+from muniment.cli.options import ARCHIVE, check_input, check_output, examples, json_option, pairs
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import UsageError
 
@@ -30,7 +30,7 @@ Changes = dict[tuple[str, str], str]
         "muniment describe trees.siard --from words.yaml",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("file", type=ARCHIVE, metavar="FILE.siard")
 @click.option(
     "--set", "given", multiple=True, metavar="PLACE=TEXT", callback=pairs("PLACE=TEXT"),
     help="Describe one thing: main.tree, main.tree.id, or with its kind: 'view main.tree'.",

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import click
 
-from muniment.cli.options import check_input, examples, json_option
+from muniment.cli.options import ARCHIVE, check_input, examples, json_option
 from muniment.cli.terminal import count, safe
 from muniment.errors import MissingDriver
 
@@ -20,10 +20,10 @@ _FORMATS = ("csv", "jsonl", "parquet", "sqlite", "duckdb", "html")
     epilog=examples(
         "muniment export trees.siard trees-csv",
         "muniment export trees.siard site --format html",
-        "muniment export trees.siard trees.db --format sqlite",
+        "muniment export trees.siard trees-copy.db --format sqlite",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("file", type=ARCHIVE, metavar="FILE.siard")
 @click.argument("place", type=click.Path(path_type=Path), metavar="DIR")
 @click.option(
     "--format", "form", type=click.Choice(_FORMATS), default="csv", show_default=True,

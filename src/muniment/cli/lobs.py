@@ -9,28 +9,31 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from muniment.cli.options import pairs
+from muniment.cli.options import ROWS, pairs
+from muniment.cli.terminal import count, cut
 
 if TYPE_CHECKING:
     from muniment.siard.lobs.folders import Root
     from muniment.siard.lobs.storing import External
 
 __all__ = [
-    "LAYOUTS", "PLACES", "VERSIONS", "as_size", "external_of", "lob_options", "lob_roots",
-    "parse_size", "roots_of",
+    "LAYOUTS", "PLACES", "SMALLEST", "VERSIONS", "as_size", "external_of", "lob_options",
+    "lob_roots", "parse_size", "roots_of",
 ]  # fmt: skip
 
 PLACES = ("inline", "internal", "external")
 LAYOUTS = ("siard-2.2", "eark-2.0")
 VERSIONS = ("2.2", "2.0")
+SMALLEST = 10_000  # bytes of a part or segment: smaller ones would be more files than anyone wants
+_LARGEST = 1 << 60
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = re.compile(r"(\d{1,18})\s*(?:([KMGT])(i?B)?|B)?", re.IGNORECASE)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def parse_size(text: str) -> int:
-    """Return a number of bytes, or raise ValueError.
+def parse_size(text: str, smallest: int = 1) -> int:
+    """Return a number of bytes, or raise ValueError: also if it is smaller than makes sense.
 
     >>> parse_size("45000"), parse_size("4GB"), parse_size("4 GiB"), parse_size("8M")
     (45000, 4000000000, 4294967296, 8388608)
@@ -39,19 +42,25 @@ def parse_size(text: str) -> int:
     if not match:
         raise ValueError(f"{text!r} is not a size such as 45000, 700MB or 8GiB")
     number, unit, ending = int(match[1]), (match[2] or "").upper(), (match[3] or "").upper()
-    if ending == "B" and unit:
-        return int(number * 1000 ** "KMGT".index(unit) * 1000)
-    return number * _UNITS[unit]
+    decimal = ending == "B" and unit
+    bytes_ = number * (1000 ** (1 + "KMGT".index(unit)) if decimal else _UNITS[unit])
+    if bytes_ < smallest:
+        raise ValueError(f"{text!r} is too small; it takes at least {count(smallest, 'byte')}")
+    if bytes_ > _LARGEST:
+        raise ValueError(f"{text!r} is larger than any disk")
+    return bytes_
 
 
-def as_size(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    try:
-        size = None if value is None else parse_size(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param=param) from error
-    if size == 0:
-        raise click.BadParameter("there must be room for at least one byte", param=param)
-    return size
+def as_size(smallest: int = 1) -> Callable[..., int | None]:
+    """Return the callback of an option that takes a size, of at least so many bytes."""
+
+    def parse(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+        try:
+            return None if value is None else parse_size(value, smallest)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param=param) from error
+
+    return parse
 
 
 def _places(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -68,8 +77,8 @@ def _thresholds(
 ) -> dict[str, int]:
     chosen = pairs("WHAT=N")(ctx, param, values)
     for number in chosen.values():
-        if not (number.isascii() and number.isdecimal()):
-            raise click.BadParameter(f"{number!r} is not a whole number", param=param)
+        if not re.fullmatch(r"[0-9]{1,18}", number):
+            raise click.BadParameter(f"{cut(number, 40)!r} is not a whole number", param=param)
     return {name: int(number) for name, number in chosen.items()}
 
 
@@ -82,7 +91,7 @@ _OPTIONS = (
     ),
     click.option(
         "--lob-threshold",
-        type=click.IntRange(min=0),
+        type=ROWS,
         metavar="N",
         help="A value of more bytes, or characters of text, is large.",
     ),
@@ -121,7 +130,7 @@ _OPTIONS = (
     click.option(
         "--segment-size",
         metavar="SIZE",
-        callback=as_size,
+        callback=as_size(SMALLEST),
         help="The most bytes in one such folder (45000, 700MB, 8GiB); larger values are split.",
     ),
     click.option(
@@ -138,8 +147,8 @@ _OPTIONS = (
     click.option(
         "--split",
         metavar="SIZE",
-        callback=as_size,
-        help="Split the SIARD file itself into parts of this size.",
+        callback=as_size(SMALLEST),
+        help="Split the SIARD file itself into parts of this size (700MB, 8GiB).",
     ),
     click.option(
         "--siard-version",
@@ -188,10 +197,10 @@ def external_of(given: dict[str, Any]) -> External:
     from muniment.siard.lobs.layout import Limits
     from muniment.siard.lobs.storing import External
 
-    files, size = given.get("segment_files"), given.get("segment_size")
+    files, most = given.get("segment_files"), given.get("segment_size")
     return External(
         layout=given.get("lob_layout") or LAYOUTS[0],
-        limits=Limits(files or Limits().files, size),
+        limits=Limits(files or Limits().files, most),
         zipped=bool(given.get("segment_zip")),
         places=given.get("lob_map") or {},
     )

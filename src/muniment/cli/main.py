@@ -14,21 +14,22 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from muniment import __version__
+from muniment import __version__, finished
 from muniment.cli.options import examples
-from muniment.cli.signals import Terminated, stoppable, stopped_by
+from muniment.cli.signals import Terminated, is_done, stoppable, stopped_by, within
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.errors import MunimentError, UsageError
 
 __all__ = ["COMMANDS", "cli", "main"]
 
 _WRONG_USAGE, _FAILED, _INTERRUPTED = 2, 3, 130
+_NAMED = 4  # of the things that a stopped command has made
 
 
 # Each stands in the module of its name, which is loaded when the command is run.
@@ -40,6 +41,9 @@ COMMANDS = (
 
 class _NobodyReads(Exception):
     """Who reads our output has seen enough of it, as ``head`` has."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
 
 
 class _Group(click.Group):
@@ -58,16 +62,22 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            raise _NobodyReads from error
+            # Whose result is there is done; of others, 1 would mean that the answer is no.
+            raise _NobodyReads(0 if is_done() else _FAILED) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Callable[..., Any] = super().main
+        if standalone_mode:
+            finished.forget()
         try:
-            code = int(run(*args, standalone_mode=False, **extra) or 0)
-        except _NobodyReads:
+            with nullcontext() if standalone_mode else within(self):
+                code = int(run(*args, standalone_mode=False, **extra) or 0)
+        except _NobodyReads as left:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python has still to write
-            code = _FAILED  # click's 1 would mean that the answer is no
+            code = left.code
         except (Exception, Terminated) as error:
+            if not standalone_mode and (stop := stopped_by()):
+                raise stop from error  # the command that this is part of is to stop, too
             code = _explain(error)
             if standalone_mode and stopped_by():
                 # Threads may still be in code that does not survive the end of Python.
@@ -80,7 +90,9 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=examples("muniment demo", "muniment archive sqlite:///shop.db shop.siard"),
+    epilog=examples(
+        "muniment demo", "muniment archive sqlite:///muniment-demo/trees.db trees.siard"
+    ),
     invoke_without_command=True,
 )
 @click.version_option(__version__, prog_name="muniment", message="%(prog)s %(version)s")
@@ -106,8 +118,11 @@ def main() -> None:
     gc.set_threshold(20_000, 20)  # what long runs make dies young, and in no circle
     # Nothing here multiplies matrices, and the threads for that wait busily in every process.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    with stoppable():
-        cli(prog_name="muniment")
+    try:
+        with stoppable():
+            cli(prog_name="muniment")
+    except (KeyboardInterrupt, Terminated) as stop:  # while something else was being explained
+        _leave(128 + stop.number if isinstance(stop, Terminated) else _INTERRUPTED)
 
 
 def _open_closed_streams() -> None:
@@ -177,7 +192,11 @@ def _with_advice(sentence: str, error: BaseException) -> str:
 
 
 def _stopped(error: BaseException) -> str:
-    advice = _with_advice("", error)
+    advice, made = _with_advice("", error), finished.things()
+    if made:
+        more = f" and {len(made) - _NAMED} more" if len(made) > _NAMED else ""
+        verb = "is" if len(made) == 1 else "are"
+        return f"stopped; {', '.join(made[:_NAMED])}{more} {verb} complete{advice}"
     return f"stopped{advice}" if advice else "stopped; nothing was left behind"
 
 
@@ -203,6 +222,8 @@ def _system_sentence(error: OSError) -> str:
         if getattr(error, "__notes__", ()):
             return f"{place}the disk is full; free some space"
         return f"{place}the disk is full. Nothing was left behind; free some space and start again"
+    if error.errno == errno.ENAMETOOLONG:
+        return f"{place}the name is too long; choose a shorter one"
     match error:
         case FileNotFoundError():
             return f"{place}there is no such file or folder"

@@ -5,17 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import click
 
 from muniment.errors import UsageError
 
 __all__ = [
-    "check_input", "check_output", "examples", "jobs_option", "json_option", "pairs", "ssh_option",
-    "timeout_option",
+    "ARCHIVE", "ROWS", "check_input", "check_output", "examples", "jobs_option", "json_option",
+    "pairs", "ssh_option", "timeout_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+_MOST = 1 << 48  # which counters in C hold as well
+
+
+class _Rows(click.types.IntParamType):
+    """A number of rows or the like; a range of click's own would spell its limits out in help."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number = int(super().convert(value, param, ctx))
+        if not 0 <= number <= _MOST:
+            self.fail(f"{number} is not in the range from 0 to {_MOST}.", param, ctx)
+        return number
+
+
+ROWS = _Rows()
+ARCHIVE = click.Path(path_type=Path, readable=False)  # whether it can be read is no usage
 
 
 def json_option(command: F) -> F:
@@ -85,6 +103,8 @@ def exists(path: Path) -> bool:
 
 def check_output(path: Path) -> None:
     """Refuse a name under which no new archive can appear, before any work is done."""
+    if path.name == ".siard":
+        raise UsageError(f"{path} is no name of an archive; put one before .siard")
     if path.suffix != ".siard":
         raise UsageError(f"{path} does not end in .siard, as the name of an archive must")
     if exists(path) or path.is_symlink():
@@ -101,3 +121,15 @@ def check_input(path: Path) -> None:
         raise UsageError(f"there is no file {path}")
     if path.is_dir():
         raise UsageError(f"{path} is a folder, not an archive")
+    if path.is_file() and (product := _database_in(path)):
+        url = f"{product}:///{quote(str(path), safe='/ ')}"
+        raise UsageError(f"{path} is a database and no archive; its URL is {url}")
+
+
+def _database_in(path: Path) -> str | None:
+    """Return the scheme for a file that begins as a database does."""
+    with path.open("rb") as stream:
+        start = stream.read(16)
+    if start.startswith(b"SQLite format 3"):
+        return "sqlite"
+    return "duckdb" if start[8:12] == b"DUCK" else None

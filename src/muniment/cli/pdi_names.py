@@ -169,7 +169,7 @@ def _write(names: Any, value: Any, out: Path | None, wanted: str) -> None:
 
 @click.command("list", epilog=examples("muniment pdi list 'pdi://db.example.ch/2025/*/*/*'"))
 @click.argument("pattern")
-@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True)
+@click.option("--limit", type=click.IntRange(1, 1 << 48), default=1000, show_default=True)
 @click.option("--after", metavar="PDI", help="Go on after this one.")
 @names_option
 @json_option

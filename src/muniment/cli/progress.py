@@ -20,6 +20,7 @@ __all__ = ["Tally", "shown"]
 Tell = Callable[["Progress"], None]
 
 _WIDE = 110  # columns of a terminal in which all facts stand side by side
+_SMALL = 66  # columns in which there is no room for bars
 
 
 class Tally:
@@ -53,16 +54,18 @@ def shown(title: str, console: Console | None = None) -> Iterator[Tell]:
         current = bars.add_task("", total=None, facts="", visible=False)
         tally = Tally()
 
-        narrow = bars.console.width < _WIDE
+        narrow, small = bars.console.width < _WIDE, bars.console.width < _SMALL
+
+        length = 12 if small else 20 if narrow else 30
 
         def tell(progress: Progress) -> None:
             tally.add(progress)
             facts = [] if narrow else [count(tally.tables, "table")]
-            facts += [size(tally.bytes)] if tally.bytes else []
+            facts += [size(tally.bytes)] if tally.bytes and not small else []
             rows = getattr(progress, "all_rows", None)
             total = rows if rows and rows >= tally.rows else None
             bars.update(overall, completed=tally.rows, total=total, facts="  ".join(facts))
-            name = cut(safe(f"{progress.schema}.{progress.table}"), 20 if narrow else 30)
+            name = cut(safe(f"{progress.schema}.{progress.table}"), length)
             if bars.tasks[1].description != name:
                 bars.reset(current, description=name, visible=True)
             bars.update(current, completed=progress.rows, total=progress.total_rows)
@@ -85,7 +88,7 @@ def _bars(console: Console | None) -> Bars:
     from rich.text import Text
 
     console = console or Console(stderr=True, highlight=False)
-    wide = console.width >= _WIDE
+    wide, small = console.width >= _WIDE, console.width < _SMALL
 
     class Rows(ProgressColumn):
         """Rows, of how many, how fast where there is room for that, and other facts."""
@@ -94,14 +97,15 @@ def _bars(console: Console | None) -> Bars:
             of = f" of {task.total:.0f}" if task.total else ""
             speed = f"  {task.speed:.0f} rows/s" if task.speed and wide else ""
             facts = f"  {task.fields['facts']}" if task.fields["facts"] else ""
-            return Text(f"{task.completed:.0f}{of} rows{speed}{facts}")
+            rows = "" if small else " rows"
+            return Text(f"{task.completed:.0f}{of}{rows}{speed}{facts}")
 
-    return Progress(
+    columns: list[ProgressColumn] = [
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20 if wide else 10),
         Rows(table_column=Column(no_wrap=True)),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
+    ]
+    shown = [columns[0], columns[2], columns[4]] if small else columns
+    return Progress(*shown, console=console, transient=True)

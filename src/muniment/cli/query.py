@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from muniment.cli.lobs import lob_roots, roots_of
-from muniment.cli.options import check_input, examples, json_option, pairs
+from muniment.cli.options import ARCHIVE, ROWS, check_input, examples, json_option, pairs
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import UsageError
 
@@ -33,11 +33,11 @@ _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
     epilog=examples(
         "muniment query trees.siard 'SELECT kind, count(*) FROM work_order GROUP BY kind'",
         "muniment query trees.siard 'SELECT * FROM tree' --format csv --out trees.csv",
-        "muniment query new.siard --attach old=2015.siard \\",
-        "    'SELECT * FROM new.main.tree EXCEPT SELECT * FROM old.main.tree'",
+        "muniment query trees.siard --attach town=town.siard \\",
+        "    'SELECT count(*) FROM trees.main.tree, town.finance.posting'",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("file", type=ARCHIVE, metavar="FILE.siard")
 @click.argument("sql")
 @click.option(
     "--attach",
@@ -50,7 +50,7 @@ _FORMATS = ("table", "csv", "json", "jsonl", "parquet")
     "--format", "form", type=click.Choice(_FORMATS), default="table", help="How rows are printed."
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="A new file for them.")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many rows.")
+@click.option("--limit", type=ROWS, metavar="N", help="At most so many rows.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),

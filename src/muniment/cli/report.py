@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from muniment.cli.terminal import count, hide_passwords, safe, size
+from muniment.cli.terminal import count, hide_passwords, quoted, safe, size
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from muniment.transfer import Report, TableResult
 
 __all__ = [
-    "left_out_json", "print_advice", "print_json", "print_left_out", "print_notes",
-    "print_records", "print_summary", "print_table", "print_tables", "transfer_json",
+    "fitted", "left_out_json", "named", "print_advice", "print_json", "print_left_out",
+    "print_notes", "print_records", "print_summary", "print_table", "print_tables", "transfer_json",
 ]  # fmt: skip
 
 _FIRST = 20  # things left out that are named on a terminal; the file has all
-_ENDLESS = 100_000  # characters a line: a pipe or a file cuts nothing
+_LEAST = 8  # characters that are left of any column
 _NARROWEST = 20  # characters: a longer value may be cut to this, a number never is
 
 
@@ -91,9 +91,14 @@ def print_notes(notes: Iterable[str]) -> None:
         click.echo(f"note: {safe(hide_passwords(note))}", err=True)
 
 
+def named(file: Path) -> str:
+    """Return the name of a file as an argument, which no command takes for an option."""
+    return f"./{file}" if str(file).startswith("-") else str(file)
+
+
 def print_advice(purpose: str, command: Sequence[str]) -> None:
     """Print on stderr a command that can be pasted into a shell."""
-    click.echo(f"{purpose}: {safe(shlex.join(command))}", err=True)
+    click.echo(f"{purpose}: {' '.join(map(quoted, command))}", err=True)
 
 
 def print_table(
@@ -101,7 +106,7 @@ def print_table(
 ) -> None:
     """Print aligned columns; those numbered in ``right`` flush right. The cells must be safe.
 
-    A terminal gets columns cut to its width; a pipe or a file gets every cell whole.
+    A terminal gets columns cut to its width, numbers never; a pipe or a file gets every cell whole.
     """
     from rich.console import Console
     from rich.table import Table
@@ -109,17 +114,26 @@ def print_table(
 
     flush_right = set(right)
     terminal = sys.stdout.isatty()
-    console = Console(file=sys.stdout, width=None if terminal else _ENDLESS, highlight=False)
+    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    natural = [
+        max(cell.cell_len for cell in column)
+        for column in zip(map(Text, headings), *cells, strict=True)
+    ]
+    room = Console(file=sys.stdout).width if terminal else _total(natural)
+    widths = fitted(natural, flush_right, room)
+    # What is too wide all the same goes on in the next line.
+    console = Console(file=sys.stdout, width=max(room, _total(widths)), highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for number, heading in enumerate(headings):
+    for number, (heading, width) in enumerate(zip(headings, widths, strict=True)):
         table.add_column(
             Text(heading),
             justify="right" if number in flush_right else "left",
             no_wrap=True,
             overflow="ellipsis",
+            width=width,
         )
-    for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    for row in cells:
+        table.add_row(*row)
     if terminal:
         console.print(table)
         return
@@ -127,6 +141,26 @@ def print_table(
         console.print(table)
     for line in captured.get().rstrip("\n").split("\n"):
         click.echo(line.rstrip())
+
+
+def fitted(natural: Sequence[int], fixed: Container[int], room: int) -> list[int]:
+    """Return the widths of columns that share a line: the widest gives way first, numbers never.
+
+    >>> fitted([17, 5, 7, 60], {1, 2}, 80), fitted([17, 5, 60], {1}, 30)
+    ([17, 5, 7, 45], [10, 5, 11])
+    """
+    widths = [width if k in fixed else min(width, room) for k, width in enumerate(natural)]
+    narrowest = [width if k in fixed else min(width, _LEAST) for k, width in enumerate(natural)]
+    for _ in range(_total(widths) - room):
+        giving = [k for k, width in enumerate(widths) if width > narrowest[k]]
+        if not giving:
+            break
+        widths[max(giving, key=lambda k: widths[k])] -= 1
+    return widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
 
 
 def print_records(names: Sequence[str], rows: Sequence[Sequence[Text]]) -> bool:

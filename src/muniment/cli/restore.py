@@ -7,7 +7,16 @@ from pathlib import Path
 import click
 
 from muniment.cli.lobs import as_size, lob_roots, roots_of
-from muniment.cli.options import check_input, examples, jobs_option, json_option, pairs, ssh_option
+from muniment.cli.options import (
+    ARCHIVE,
+    check_input,
+    examples,
+    jobs_option,
+    json_option,
+    pairs,
+    ssh_option,
+)
+from muniment.cli.signals import done_with
 from muniment.errors import UsageError
 
 __all__ = ["restore"]
@@ -17,11 +26,11 @@ _LEAST_INDEX_MEMORY = 32_000_000  # what DuckDB keeps of all its tables
 
 @click.command(
     epilog=examples(
-        "muniment restore trees.siard sqlite:///again.db",
-        "muniment restore trees.siard duckdb:///again.duckdb --schema-map main=trees",
+        "muniment restore trees.siard sqlite:///trees-new.db",
+        "muniment restore trees.siard duckdb:///trees-new.duckdb --schema-map main=register",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("file", type=ARCHIVE, metavar="FILE.siard")
 @click.argument("database")
 @click.option(
     "--table", multiple=True, metavar="T", help="Only these tables: T or S.T, with * and ?."
@@ -73,7 +82,7 @@ _LEAST_INDEX_MEMORY = 32_000_000  # what DuckDB keeps of all its tables
 @click.option(
     "--index-memory",
     metavar="SIZE",
-    callback=as_size,
+    callback=as_size(),
     help="How much memory the indexes of keys may take while DuckDB is given rows; keys that take "
     "more are left out, and named.  [default: 80MB]",
 )
@@ -109,8 +118,10 @@ def restore(
 
     from muniment import transfer
     from muniment.cli import progress, report
-    from muniment.databases import redact
+    from muniment.databases import file_of, redact
+    from muniment.finished import DATABASE
 
+    done_with(file_of(database) or DATABASE)
     with progress.shown("restoring") as tell:
         result = transfer.restore(
             file,
@@ -139,7 +150,10 @@ def restore(
     report.print_summary(shown, result)
     report.print_notes(result.notes)
     report.print_left_out(result)
+    purpose = "to prove that the database equals the archive"
+    if table or no_constraints:
+        purpose = "to see that only what was left out differs"
     report.print_advice(
-        "to prove that the database equals the archive",
-        ["muniment", "compare", str(file), shown, *(["--ssh", ssh] if ssh else [])],
+        purpose,
+        ["muniment", "compare", report.named(file), shown, *(["--ssh", ssh] if ssh else [])],
     )

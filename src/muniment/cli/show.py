@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -12,10 +11,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from muniment.cli.lobs import lob_roots, roots_of
-from muniment.cli.options import check_input, examples, json_option
+from muniment.cli.options import ARCHIVE, ROWS, check_input, examples, json_option
 from muniment.cli.terminal import count, cut, paged, safe, size
 from muniment.errors import MunimentError
 from muniment.sql.batch import CELL, OPEN, REF, cell_value, parts_of, rows_of
+from muniment.sql.chosen import meant
 from muniment.sql.model import Array, Column, Database, Leaf, Schema, Shape, Struct, Table, shape_of
 from muniment.sql.types import Kind
 
@@ -36,10 +36,10 @@ OpenCell = Callable[[bytes], BinaryIO]
 @click.command(
     epilog=examples("muniment show trees.siard", "muniment show trees.siard main.tree --rows 5")
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("file", type=ARCHIVE, metavar="FILE.siard")
 @click.argument("table", required=False, metavar="[SCHEMA.TABLE]")
 @click.option(
-    "--rows", type=click.IntRange(min=0), default=20, show_default=True, help="How many rows."
+    "--rows", type=ROWS, metavar="N", default=20, show_default=True, help="How many rows."
 )
 @lob_roots
 @json_option
@@ -100,9 +100,7 @@ def _not_found(file: Path, database: Database, name: str) -> str:
     several = [full for full in names if full.endswith(f".{name}")]
     if several:
         return f"{file} has several tables {name}: {', '.join(several)}"
-    close = get_close_matches(name, names, 1, 0.5)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return f"{file} has no table {name}{hint}"
+    return f"{file} has no table {name!r}; {meant(name, names)}"
 
 
 # The overview

@@ -5,6 +5,10 @@ asks whether an attribute exists. Imports alone pass hundreds of them. A signal 
 would be lost, and the work would go on; so it is sent again if its exception has disappeared.
 Other code turns it into an error of its own, as DuckDB does ("Query interrupted"); so whatever goes
 wrong after a signal counts as the signal.
+
+A signal waits while something appears under its name, so that it is known what is left. Where the
+result of a command is complete, it comes too late: the report follows, and the command is done.
+Whoever presses Ctrl-C again while unfinished files go has to do so three times.
 """
 
 from __future__ import annotations
@@ -16,15 +20,22 @@ import time
 from _thread import start_new_thread
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 from weakref import ref
 
-__all__ = ["Terminated", "stoppable", "stopped_by"]
+import click
+
+from muniment.finished import has_appeared, is_appearing
+
+__all__ = ["Terminated", "done_with", "is_done", "stoppable", "stopped_by", "within"]
 
 _MOMENT = 0.05  # seconds
 _TIMES = 4  # that a signal is sent again: somebody may have dropped it on purpose
+_PATIENCE = 2  # signals that come too late, or while the work is being stopped
 
+_results: list[Path | str] = []  # what the command is done with, once it is there
+_outer: list[object] = []  # commands that others are part of
 
 _received: list[int] = []  # the signals that have come
 
@@ -35,6 +46,31 @@ def stopped_by() -> BaseException | None:
         return None
     number = _received[0]
     return _Interrupted() if number == signal.SIGINT else Terminated(number)
+
+
+def done_with(result: Path | str) -> None:
+    """Say what this command makes: once that has appeared, nothing but the report is left.
+
+    That is not so for one of the steps of the demonstration, say.
+    """
+    if not _outer:
+        _results.append(result)
+        click.get_current_context().find_root().call_on_close(_results.clear)
+
+
+def is_done() -> bool:
+    """Whether what the command makes has appeared."""
+    return any(map(has_appeared, _results))
+
+
+@contextmanager
+def within(command: object) -> Iterator[None]:
+    """Run a command as part of another one, which has more to do."""
+    _outer.append(command)
+    try:
+        yield
+    finally:
+        _outer.pop()
 
 
 class Terminated(BaseException):
@@ -60,6 +96,7 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGINT, stopping.stop)
     sys.unraisablehook = _show_other_faults
     _received.clear()
+    _results.clear()
     try:
         yield
     finally:
@@ -70,17 +107,39 @@ class _Stopping:
     def __init__(self) -> None:
         self.over = False
         self._process, self._left = os.getpid(), _TIMES
+        self._patience, self._waiting = _PATIENCE, False
+        self._raised: ref[BaseException] | None = None
 
-    def stop(self, number: int, _frame: FrameType | None) -> NoReturn:
+    def stop(self, number: int, _frame: FrameType | None) -> None:
         if os.getpid() != self._process:  # a forked worker: no half-written file is its own
             os._exit(128 + number)
+        if is_appearing():
+            if not self._waiting:
+                self._waiting = True
+                start_new_thread(self._stop_later, (number,))
+            return
+        if self._patience and self._is_ending():
+            self._patience -= 1
+            return
         _received.append(number)
         raise self._watched(number)  # which no name here may hold, or it would never disappear
+
+    def _is_ending(self) -> bool:
+        on_its_way = self._raised is not None and self._raised() is not None
+        return self.over or on_its_way or is_done()
+
+    def _stop_later(self, number: int) -> None:
+        while is_appearing():
+            time.sleep(_MOMENT)
+        self._waiting = False
+        if not self.over:
+            os.kill(self._process, number)
 
     def _watched(self, number: int) -> BaseException:
         raised: BaseException = _Interrupted() if number == signal.SIGINT else Terminated(number)
         # Not by the module threading: its lock may be held where the signal came.
-        start_new_thread(self._watch, (number, ref(raised)))
+        self._raised = ref(raised)
+        start_new_thread(self._watch, (number, self._raised))
         return raised
 
     def _watch(self, number: int, raised: ref[BaseException]) -> None:

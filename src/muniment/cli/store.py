@@ -98,7 +98,7 @@ def place(store: Path, folder: Path, as_json: bool) -> None:
 @STORE
 @click.option("--since", default="", help="Objects from this date on.")
 @click.option("--until", default="9999", help="Objects up to this date.")
-@click.option("--limit", type=click.IntRange(min=1), help="How many at most.")
+@click.option("--limit", type=click.IntRange(1, 1 << 48), help="How many at most.")
 @click.option("--files", is_flag=True, help="List tapes and ARC files instead of objects.")
 @click.option("--all", "everything", is_flag=True, help="Logs and other records as well.")
 @json_option

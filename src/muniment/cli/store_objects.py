@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muniment.cli.options import examples, json_option
+from muniment.cli.options import ROWS, examples, json_option
 from muniment.cli.terminal import count, safe, size
 from muniment.errors import MunimentError, UsageError
 
@@ -292,7 +292,7 @@ def _interval(text: str, total: int) -> tuple[int, int]:
 @click.argument("name")
 @click.argument("table", required=False, metavar="[SCHEMA.TABLE]")
 @click.option("--version", type=click.IntRange(min=1), help="This version, not the latest.")
-@click.option("--rows", type=click.IntRange(min=0), default=20, show_default=True)
+@click.option("--rows", type=ROWS, metavar="N", default=20, show_default=True)
 @json_option
 @click.pass_context
 def show(
@@ -320,7 +320,7 @@ def show(
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json", "jsonl", "parquet"]),
               default="table", help="How rows are printed.")  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="A new file for them.")
-@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many rows.")
+@click.option("--limit", type=ROWS, metavar="N", help="At most so many rows.")
 @json_option
 def query(
     store: Path, name: str, sql: str, version: int | None, form: str, out: Path | None,

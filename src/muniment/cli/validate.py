@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muniment.cli.lobs import lob_roots, roots_of
-from muniment.cli.options import examples, jobs_option, json_option
+from muniment.cli.options import ARCHIVE, examples, jobs_option, json_option
 from muniment.cli.terminal import count, cut, safe
 from muniment.errors import UsageError
 
@@ -31,7 +31,7 @@ _ORDER = ("error", "warning", "note")
         "muniment validate trees.siard --rule T_6.0-1 --json",
     )
 )
-@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
+@click.argument("file", type=ARCHIVE, metavar="FILE.siard")
 @click.option(
     "--rule",
     "rules",

@@ -33,7 +33,7 @@ from muniment.datalinks import unlinked
 from muniment.definitions import Difference, compare_definitions, matched_tables, not_compared
 from muniment.errors import Unfit, UnknownType, UsageError
 from muniment.kernels import expect
-from muniment.normal import normal_forms
+from muniment.normal import Normal, normal_forms, shared_forms
 from muniment.siard import SiardSource, open_siard
 from muniment.siard.lobs.folders import Root
 from muniment.siard.volumes import exists
@@ -187,9 +187,15 @@ def _compare_once(
             while True:
                 forms = normal_forms(first, second, (schema, table), pair.b)
                 reads = Read(schema, table, forms[0], ordered), Read(*pair.b, forms[1], ordered)
-                work = TableComparer(side, right, second, *reads)
+                work = partial(TableComparer, side, right, second)
                 try:
-                    result, found = work.run(watch)
+                    result, found = work(*reads).run(watch)
+                    if reads[0].names != reads[1].names:
+                        # The digests are of whole rows; cells are found in what both sides have.
+                        shared = _narrowed(
+                            reads, shared_forms(first, second, (schema, table), pair.b)
+                        )
+                        found = work(*shared).run(watch)[1] if shared[0].names else []
                     break
                 except Unfit as unfit:
                     table = _refitted(left, schema, table, unfit)
@@ -198,6 +204,11 @@ def _compare_once(
             differences += found
     equal = not differences and all(table.equal for table in tables)
     return Comparison(equal, tuple(tables), tuple(differences), tuple(notes))
+
+
+def _narrowed(reads: tuple[Read, Read], forms: tuple[Normal, Normal]) -> tuple[Read, Read]:
+    a, b = (replace(r, normal=n, ordered=False) for r, n in zip(reads, forms, strict=True))
+    return a, b
 
 
 class _Watch:

@@ -39,6 +39,12 @@ class Read:
     ordered: bool = True  # with the ordered digest
     plain: bool = False  # small batches as they are; no large values
 
+    @property
+    def names(self) -> list[str]:
+        """The columns that are compared, as they stand in the rows that are read."""
+        columns, kept = self.table.columns, self.normal.kept
+        return [column.name for column in (columns if kept is None else (columns[k] for k in kept))]
+
 
 class NotPlain(Exception):
     """A value is large, or the archive is spelt in an unexpected way: rows have to be parsed."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from muniment.compare.sides import NotPlain, Read, Reader, Side, TooMuch, Written, no_lob
 from muniment.definitions import Difference
@@ -183,8 +184,7 @@ class TableComparer:
         digests = (shared.plus(left), shared.plus(right))
         ordered = (self._side.outcome, reader.ordered or self._ordered_again())
         result = self._result(rows, digests, ordered)
-        alike = [c.name for c in self._a.table.columns] == [c.name for c in self._b.table.columns]
-        if result.equal or not alike:
+        if result.equal or self._a.names != self._b.names:
             return result, []
         return result, list(self._find(shared.rows, left, right))
 
@@ -210,17 +210,28 @@ class TableComparer:
         pairs = enumerate(zip(left.buckets, right.buckets, strict=True))
         groups = {number for number, (x, y) in pairs if x != y}
         groups = set(sorted(groups)[:_GROUPS])
-        if not self._b.table.primary_key:
+        key, sure = self._key()
+        if not sure:
             skip = 0  # a row may occur before, too, and it is told how often it does
         chunks = (Batch(data, data.count(ROW)) for data in self._side.read(self._a))
         all_a = Counter(_rows_in(chunks, skip, groups))
         reader = Reader(self._right, self._database, self._b, ordered=False)
         all_b = Counter(_rows_in(reader.batches(), skip, groups))
-        if self._b.table.primary_key:
+        if key:
             only_a, only_b = all_a - all_b, all_b - all_a
-            yield from _row_differences(self._b, list(only_a.elements()), list(only_b.elements()))
+            rows = list(only_a.elements()), list(only_b.elements())
+            yield from _row_differences(self._b, key, *rows)
         else:
             yield from _count_differences(self._b, all_a, all_b)
+
+    def _key(self) -> tuple[tuple[str, ...], bool]:
+        """The columns that rows are paired by, and whether they are the key of both sides.
+
+        A side may lack the column of the other one's key.
+        """
+        keys = [read.table.primary_key for read in (self._b, self._a)]
+        usable = [key.columns for key in keys if key and set(self._b.names).issuperset(key.columns)]
+        return (usable[0] if usable else ()), len(usable) == 2 and usable[0] == usable[1]
 
 
 def _rows_in(batches: Iterator[Batch], skip: int, groups: set[int]) -> Iterator[bytes]:
@@ -237,7 +248,7 @@ def _rows_in(batches: Iterator[Batch], skip: int, groups: set[int]) -> Iterator[
 
 def _count_differences(read: Read, a: Counter[bytes], b: Counter[bytes]) -> Iterator[Difference]:
     """Say how often rows without a key occur, for the first that do not occur as often."""
-    names = [column.name for column in read.table.columns]
+    names = read.names
     place = f"{read.schema.name}.{read.table.name}"
     differing = [row for row in {**a, **b} if a[row] != b[row]]
     for row in differing[:_SHOWN]:
@@ -251,19 +262,22 @@ def _times(count: int) -> str:
     return f"{count} such rows"
 
 
-def _row_differences(read: Read, a: list[bytes], b: list[bytes]) -> Iterator[Difference]:
+def _row_differences(
+    read: Read, columns: Sequence[str], a: list[bytes], b: list[bytes]
+) -> Iterator[Difference]:
     """Pair the rows by their key, and name the columns that differ."""
-    table = read.table
-    names = [column.name for column in table.columns]
-    assert table.primary_key is not None
-    key = [names.index(name) for name in table.primary_key.columns]
-    others = {_key(row, key): row for row in b}
-    place = f"{read.schema.name}.{table.name}"
+    names = read.names
+    key = [names.index(name) for name in columns]
+    others: dict[tuple[bytes, ...], list[bytes]] = {}
+    for row in b:
+        others.setdefault(_key(row, key), []).append(row)
+    place = f"{read.schema.name}.{read.table.name}"
     shown = 0
     for row in a:
         if shown >= _SHOWN:
             return
-        other = others.pop(_key(row, key), None)
+        same_key = others.get(_key(row, key))
+        other = same_key.pop() if same_key else None
         where = f"{place} ({_spell(row, key, names)})"
         if other is None:
             yield Difference(where, "a row", "no such row")
@@ -272,7 +286,7 @@ def _row_differences(read: Read, a: list[bytes], b: list[bytes]) -> Iterator[Dif
                 if x != y:
                     yield Difference(f"{where}.{name}", _show(x), _show(y))
         shown += 1
-    for row in others.values():
+    for row in chain.from_iterable(others.values()):
         if shown >= _SHOWN:
             return
         yield Difference(f"{place} ({_spell(row, key, names)})", "no such row", "a row")

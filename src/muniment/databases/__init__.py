@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import inspect
+import os
 import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -110,8 +112,11 @@ def open_source(
     product = _find(url)
     open_product = _load(product, product.source, "open_source")
     options = _wanted(product, open_product, statement_timeout=statement_timeout)
+    place = _place(product, url)
+    if isinstance(place, Path) and place.exists() and not os.access(place, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
     source: AbstractContextManager[Source] = open_product(
-        _place(product, url), selection or Selection(), inline_limit=inline_limit, **options
+        place, selection or Selection(), inline_limit=inline_limit, **options
     )
     return source
 
@@ -135,9 +140,10 @@ def open_target(
     options = _wanted(
         product, create, resume=resume or None, roles=roles or None, index_memory=index_memory
     )
-    target: AbstractContextManager[Target] = create(
-        _place(product, url), replace=replace, **options
-    )
+    place = _place(product, url)
+    if replace and isinstance(place, Path) and place.is_symlink() and place.exists():
+        place = place.resolve()  # the database is replaced, and not the link that leads to it
+    target: AbstractContextManager[Target] = create(place, replace=replace, **options)
     return target
 
 
@@ -191,7 +197,8 @@ def _find(url: str) -> _Product:
         if Path(url).is_file():
             raise UsageError(f"{url} is a file; name a database by its URL, as in sqlite:///{url}")
         raise UsageError(
-            f"{redact(url)} is not a database URL that Muniment knows; it knows {known}"
+            f"{redact(url) or 'an empty text'} is not a database URL that Muniment knows; it knows "
+            f"{known}"
         )
     return product
 
@@ -227,7 +234,18 @@ def _load(product: _Product, module: str, name: str) -> Any:
 
 def _place(product: _Product, url: str) -> Path | str:
     """What a product's module is given: the URL of a server, the path of a file."""
-    return url if product.server else _path(url)
+    if not product.server:
+        return _path(url)
+    if (torn := _TORN.match(url)) and not torn["port"].isdigit():
+        # What follows would be taken for the host, and named in messages.
+        raise UsageError(
+            "the password in the URL has a character that ends it: write %2F for /, %3F for ? and "
+            "%23 for #, or leave it out and set MUNIMENT_PASSWORD"
+        )
+    return url
+
+
+_TORN = re.compile(r"[\w+.-]+://[^:/?#\[\]@]*:(?P<port>[^/?#@]*)[/?#].*@")
 
 
 def _path(url: str) -> Path:

@@ -146,6 +146,7 @@ class GenericSource(CursorSource):
 
     def _described(self) -> Database:
         inspector = sa.inspect(self._connection)
+        self._left: list[tuple[str, str]] = []  # tables that are not wanted
         names = [name for name in self._schema_names(inspector) if self._takes(name)]
         built = [self._schema(inspector, number, name) for number, name in enumerate(names)]
         views = [(s.name, v.name) for s in built for v in s.views]
@@ -158,7 +159,7 @@ class GenericSource(CursorSource):
             database_user=url.username,
             schemas=tuple(built),
         )
-        self._selection.check(whole, views)
+        self._selection.check(whole, views, self._left)
         whole = self._with_views(inspector, whole)
         return self._selection.with_text(self._selection.prune(whole))
 
@@ -183,11 +184,10 @@ class GenericSource(CursorSource):
 
     def _schema(self, inspector: Any, number: int, name: str) -> Schema:
         place = self._place(name)
-        tables = [
-            self._table(inspector, place, name, k, table)
-            for k, table in enumerate(sorted(inspector.get_table_names(schema=place)))
-            if self._selection.takes(name, table)
-        ]
+        found = sorted(inspector.get_table_names(schema=place))
+        wanted = [table for table in found if self._selection.takes(name, table)]
+        self._left += ((name, table) for table in set(found).difference(wanted))
+        tables = [self._table(inspector, place, name, k, t) for k, t in enumerate(wanted)]
         views = [self._view(inspector, place, view)
                  for view in sorted(inspector.get_view_names(schema=place))]  # fmt: skip
         return Schema(name, f"schema{number}", tables=tuple(tables), views=tuple(views))

@@ -19,6 +19,7 @@ from muniment.databases.generic import connect, translated
 from muniment.databases.generic_types import column_type
 from muniment.databases.loading import Kept, RowLoader, read_lob
 from muniment.errors import DatabaseError, UsageError
+from muniment.finished import DATABASE, appearing
 from muniment.sql.batch import Batch
 from muniment.sql.leftout import (
     LeftOut,
@@ -146,9 +147,9 @@ class GenericTarget:
                 reason = "routines are not made through SQLAlchemy"
                 self.left_out.append(left_out_routine(schema, routine, reason))
         self.left_out += left_out_rights(database, "rights are not made through SQLAlchemy")
-        with translated("keeping the work"):
+        with translated("keeping the work"), appearing(DATABASE):
             self._connection.commit()
-        self._made = []
+            self._made = []
 
     def undo(self) -> None:
         """Leave the database as it was."""

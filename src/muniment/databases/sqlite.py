@@ -72,6 +72,11 @@ def translated(error: apsw.Error, path: Path, table: str = "") -> DatabaseError:
         return DatabaseError(f"{path} is locked by another program; close that and try again")
     if isinstance(error, apsw.CorruptError):
         return DatabaseError(f"{path} is damaged ({error}); try sqlite3's .recover on a copy of it")
+    if isinstance(error, apsw.ReadOnlyError):
+        return DatabaseError(
+            f"{path} is in WAL mode, and its folder cannot be written to, which SQLite needs to "
+            "read such a file; copy it elsewhere, with its -wal file"
+        )
     if isinstance(error, apsw.FullError):
         return DatabaseError(f"{path}: the disk is full; free some space and start again")
     place = f"{path}, {table}" if table else str(path)

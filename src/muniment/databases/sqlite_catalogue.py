@@ -98,7 +98,8 @@ class _CatalogueReader:
             schemas=(schema,),
         )
         selection = self._selection
-        selection.check(database, [("main", v.name) for v in views])
+        unreadable = [("main", name) for name, columns in self._columns_of.items() if not columns]
+        selection.check(database, [("main", v.name) for v in views], unreadable)
         database = selection.prune(database)
         if not database.schemas:
             raise UsageError("an SQLite file has one schema, main")

@@ -17,7 +17,8 @@ import apsw
 from muniment.databases.sqlite import connect_sqlite, translated
 from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
-from muniment.files import refuse_existing, refuse_losses, settle
+from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
+from muniment.finished import appearing
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_value
 from muniment.sql.leftout import (
     LeftOut,
@@ -71,6 +72,7 @@ def create_target(path: Path, *, replace: bool = False) -> Iterator[SqliteTarget
         raise UsageError(f"{path} exists already; choose another name or add --replace")
     if not path.exists():
         refuse_existing(path)
+    refuse_closed(path)
     there = _tables_and_views(path) if path.exists() else set()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     partial.unlink(missing_ok=True)
@@ -80,9 +82,10 @@ def create_target(path: Path, *, replace: bool = False) -> Iterator[SqliteTarget
         db.close(True)
         if not replace:
             refuse_existing(path)  # somebody may have been quicker
-        for rest in ("-wal", "-shm", "-journal"):  # of a file that is replaced: not of the new one
-            path.with_name(path.name + rest).unlink(missing_ok=True)
-        settle(partial, path)
+        with appearing(path):
+            for rest in ("-wal", "-shm", "-journal"):  # of a file that is replaced, not of this
+                path.with_name(path.name + rest).unlink(missing_ok=True)
+            settle(partial, path)
     except apsw.Error as error:
         raise translated(error, path) from error
     finally:

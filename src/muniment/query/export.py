@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from muniment.databases.duckdb.types import quote
 from muniment.errors import MunimentError, UsageError
+from muniment.finished import appearing
 from muniment.query.formats import write_csv, write_json_lines, write_parquet
 from muniment.query.index import IndexTable, Watch
 from muniment.query.media import EXTENSIONS
@@ -52,9 +53,10 @@ def new_folder(folder: Path) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
-        if folder.exists():
-            folder.rmdir()
-        partial.rename(folder)
+        with appearing(folder):
+            if folder.exists():
+                folder.rmdir()
+            partial.rename(folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise

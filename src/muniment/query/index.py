@@ -23,7 +23,7 @@ from muniment.databases.duckdb.pieces import DuckdbPiece, gathered
 from muniment.databases.duckdb.tables import nearest_type
 from muniment.databases.duckdb.types import DuckType, Scalar
 from muniment.databases.duckdb.values import value_sql
-from muniment.files import settle
+from muniment.files import sync_folder
 from muniment.query.cache import digest_of, index_path, locked
 from muniment.query.encode import IndexEncoder, is_large
 from muniment.query.names import unique_names
@@ -137,7 +137,8 @@ def _build(
             _Builder(source, connection, digest, progress, jobs).run()
         with partial.open("rb") as stream:
             os.fsync(stream.fileno())
-        settle(partial, index)
+        partial.rename(index)
+        sync_folder(index.parent)
     finally:
         partial.unlink(missing_ok=True)
         log.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ import struct
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from glob import escape
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 import muniment
 from muniment.errors import SiardError, UsageError
 from muniment.files import refuse_existing, settle
+from muniment.finished import appearing
 from muniment.siard.volumes import VolumeWriter
 from muniment.siard.zip import ZipWriter
 from muniment.sql.model import Database, Schema, Table
@@ -67,23 +68,26 @@ def open_journal(
     with partial.open("a+b") as lock:
         _lock(lock, partial)
         stream = VolumeWriter(path, split, "{}.partial") if split else _Whole(partial, path)
-        with closing(stream), log.open("a+b") as lines:
-            journal = Journal(stream, lines, partial, {**request, "muniment": muniment.__version__})
-            try:
-                yield journal
-                stream.sync()
-                refuse_existing(path)
-            except BaseException as error:
-                if journal.kept:
-                    error.add_note(journal.advice())
-                else:
-                    stream.discard()
-                    partial.unlink(missing_ok=True)
-                    log.unlink()
-                raise
-        stream.settle()
-        partial.unlink(missing_ok=True)
-        log.unlink()
+        with ExitStack() as end:
+            with closing(stream), log.open("a+b") as lines:
+                wanted = {**request, "muniment": muniment.__version__}
+                journal = Journal(stream, lines, partial, wanted, end)
+                try:
+                    yield journal
+                    stream.sync()
+                    refuse_existing(path)
+                    end.enter_context(appearing(path))
+                except BaseException as error:
+                    if journal.kept:
+                        error.add_note(journal.advice())
+                    else:
+                        stream.discard()
+                        partial.unlink(missing_ok=True)
+                        log.unlink()
+                    raise
+            stream.settle()
+            partial.unlink(missing_ok=True)
+            log.unlink()
 
 
 class _Whole:
@@ -134,6 +138,7 @@ class Journal:
     _lines: BinaryIO
     _partial: Path
     request: dict[str, Any]
+    end: ExitStack  # closed when the archive has its name
     token: Callable[[], str | None] = lambda: None  # of the state of the source that is read now
     kept: list[_Kept] = field(default_factory=list)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -14,6 +14,7 @@ from isal import isal_zlib
 
 import muniment
 from muniment.errors import UsageError
+from muniment.finished import appearing
 from muniment.siard.deflating import Block, deflate
 from muniment.siard.encoding import EncodedPart, LazyPart, SiardEncoder
 from muniment.siard.journal import Journal
@@ -65,15 +66,20 @@ def create_siard(
     With ``split`` it is cut into parts of so many bytes. With a ``journal`` the archive is the one
     that this has open, and the journal lets it appear.
     """
-    with nullcontext(journal.stream) if journal else new_volumes(path, split) as stream:
-        writer = ZipWriter(stream, day, compression, digests)
-        lobs = lobs or LobOptions()
-        target = SiardTarget(writer, day, compression, path, lobs, journal, version)
+    target = None
+    with ExitStack() as end:
         try:
-            yield target
-            target.settle()
+            with nullcontext(journal.stream) if journal else new_volumes(path, split) as stream:
+                writer = ZipWriter(stream, day, compression, digests)
+                lobs = lobs or LobOptions()
+                target = SiardTarget(writer, day, compression, path, lobs, journal, version)
+                yield target
+                if target.lies_outside:  # folders and archive appear together
+                    (journal.end if journal else end).enter_context(appearing(path))
+                target.settle()
         except BaseException:
-            target.discard()
+            if target:
+                target.discard()
             raise
 
 
@@ -218,6 +224,11 @@ class SiardTarget:
             definition = schema_2_0(definition, schema.folder, table.folder)
         self._zip.file(f"{name}.xsd", definition)
         return rows
+
+    @property
+    def lies_outside(self) -> bool:
+        """Whether there are folders outside."""
+        return bool(self._external and self._external.folders)
 
     def settle(self) -> None:
         """Give the folders outside their names."""

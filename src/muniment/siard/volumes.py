@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from muniment.errors import SiardError, UsageError
-from muniment.files import Inside, new_file, refuse_existing, settle
+from muniment.files import Inside, new_file, refuse_existing, sync_folder
+from muniment.finished import appearing
 
 __all__ = [
     "Sink", "VolumeWriter", "Volumes", "exists", "first_volume", "new_volumes", "part_name",
@@ -249,8 +250,16 @@ class VolumeWriter:
             names = [self._path.name]
         for name in names:
             refuse_existing(self._path.with_name(name))
-        for number in reversed(range(len(names))):
-            settle(self._partial(number), self._path.with_name(names[number]))
+        paths = [self._path.with_name(name) for name in names]
+        with appearing(self._path):
+            try:
+                for number in reversed(range(len(paths))):
+                    self._partial(number).rename(paths[number])
+            except BaseException:
+                for path in paths[number + 1 :]:
+                    path.unlink()
+                raise
+            sync_folder(self._path.parent)
 
     def close(self) -> None:
         """Let the parts lie as they are."""

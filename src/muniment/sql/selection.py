@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from itertools import starmap
 from typing import TypeVar
 
 from muniment.errors import UsageError
+from muniment.sql.chosen import (
+    is_like,
+    matches,
+    meant,
+    refuse_twice,
+    refuse_unmatched,
+    refuse_views,
+)
 from muniment.sql.model import Database, Schema, Table, View
 from muniment.sql.original import join_original, split_original
 from muniment.sql.types import PredefinedType
@@ -52,16 +60,16 @@ class Selection:
     as_text: tuple[str, ...] = ()  # schema.table.column patterns
 
     def takes_schema(self, schema: str) -> bool:
-        return not self.schemas or any(fnmatchcase(schema, p) for p in self.schemas)
+        return not self.schemas or any(is_like(schema, p) for p in self.schemas)
 
     def takes(self, schema: str, table: str) -> bool:
         """Whether a base table is taken."""
-        wanted = not self.tables or _matches(self.tables, schema, table)
-        return self.takes_schema(schema) and wanted and not _matches(self.exclude, schema, table)
+        wanted = not self.tables or matches(self.tables, schema, table)
+        return self.takes_schema(schema) and wanted and not matches(self.exclude, schema, table)
 
     def takes_view(self, schema: str, view: str) -> bool:
         """Whether the rows of a view are taken as a table."""
-        return self.takes_schema(schema) and _matches(self.views, schema, view)
+        return self.takes_schema(schema) and matches(self.views, schema, view)
 
     def other_views(self, schema: Schema) -> tuple[View, ...]:
         """The views that stay views: tables and views share their names."""
@@ -79,8 +87,7 @@ class Selection:
 
     def wants_text(self, schema: str, table: str, column: str) -> bool:
         """Whether a column is to be archived as text whatever its type."""
-        full = f"{schema}.{table}.{column}"
-        return any(fnmatchcase(full, p) or fnmatchcase(full, f"{schema}.{p}") for p in self.as_text)
+        return any(_is_column(pattern, schema, table, column) for pattern in self.as_text)
 
     def with_text(self, database: Database) -> Database:
         """Return the definitions with text as the type of the columns that are archived as such."""
@@ -99,29 +106,61 @@ class Selection:
         )
         return replace(database, schemas=schemas)
 
-    def check(self, database: Database, views: Iterable[tuple[str, str]]) -> None:
-        """Refuse names that match nothing: a misspelt table must not vanish in silence."""
-        tables = [(s.name, t.name) for s, t in database.tables()]
-        known = tables + list(views)
-        for pattern in (*self.tables, *self.columns, *self.where, *self.order):
-            if not any(_matches((pattern,), *name) for name in known):
-                raise UsageError(f"no table matches {pattern!r}; there are: {_list(tables)}")
+    def check(
+        self,
+        database: Database,
+        views: Sequence[tuple[str, str]],
+        left: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """Refuse names that match nothing: a misspelt table must not vanish in silence.
+
+        ``left`` are tables that are not in ``database``: not wanted, or not to be read.
+        """
+        for pattern in self.schemas:
+            if not any(is_like(s.name, pattern) for s in database.schemas):
+                hint = meant(pattern, [s.name for s in database.schemas])
+                raise UsageError(f"no schema matches {pattern!r}; {hint}")
+        here = [(s.name, t.name) for s, t in database.tables()]
+        there = [*here, *left]
+        refuse_views(self.exclude, there, views, "only tables can be excluded")
+        as_tables = [view for view in views if self.takes_view(*view)]
+        refuse_views(self.tables, [*there, *as_tables], views, "--view archives the rows of views")
+        unwanted = [name for name in left if not self.takes(*name)]
+        refuse_unmatched("table", self.tables, [*here, *as_tables, *unwanted])
+        known = [*there, *views]
+        named = (*self.exclude, *self.columns, *self.where, *self.order)
+        refuse_unmatched("table", named, known)
+        refuse_unmatched("view", self.views, views)
+        for what, choices in (
+            ("columns", self.columns), ("a condition", self.where), ("an order", self.order)
+        ):  # fmt: skip
+            refuse_twice(what, choices, known)
         for name, condition in self.where.items():
             if not _is_one_condition(condition):
                 raise UsageError(f"the condition for {name} is not one condition: {condition}")
-        for pattern in self.views:
-            if not any(_matches((pattern,), *name) for name in views):
-                raise UsageError(f"no view matches {pattern!r}; there are: {_list(views)}")
-        for pattern in self.schemas:
-            if not any(fnmatchcase(s.name, pattern) for s in database.schemas):
-                names = ", ".join(s.name for s in database.schemas)
-                raise UsageError(f"no schema matches {pattern!r}; there are: {names}")
-        columns = [f"{s.name}.{t.name}.{c.name}" for s, t in database.tables() for c in t.columns]
-        if self.queries or self.views:
-            return  # whose columns are not known yet
+        self._refuse_nothing(here)
+        self._check_text(database)
+
+    def _refuse_nothing(self, tables: Sequence[tuple[str, str]]) -> None:
+        """Refuse to take no table at all of those that there are."""
+        chosen = self.tables or self.exclude
+        if chosen and not (self.views or self.queries) and not any(starmap(self.takes, tables)):
+            raise UsageError("--schema, --table and --exclude leave no table to archive")
+
+    def _check_text(self, database: Database) -> None:
+        columns: list[tuple[str, str, str]] = []
+        for schema in database.schemas:
+            relations: tuple[Table | View, ...] = (*schema.tables, *schema.views)
+            for table in relations:
+                columns += ((schema.name, table.name, column.name) for column in table.columns)
         for pattern in self.as_text:
-            if not any(fnmatchcase(c, pattern) or fnmatchcase(c, f"*.{pattern}") for c in columns):
-                raise UsageError(f"no column matches {pattern!r}; write SCHEMA.TABLE.COLUMN")
+            # What columns a query has is not known yet.
+            if pattern.rpartition(".")[0].rpartition(".")[2] in self.queries:
+                continue
+            if not any(_is_column(pattern, *column) for column in columns):
+                hint = meant(pattern, list(map(".".join, columns)))
+                hint = hint if hint.startswith("did") else "write SCHEMA.TABLE.COLUMN"
+                raise UsageError(f"no column matches {pattern!r}; {hint}")
 
     def prune(self, database: Database) -> Database:
         """Return the database without what was not chosen, and without keys into it.
@@ -149,8 +188,12 @@ class Selection:
             by_name = {c.name: c for c in table.columns}
             for name in chosen:
                 if name not in by_name:
-                    raise UsageError(f"{schema}.{table.name} has no column {name!r}")
+                    hint = meant(name, list(by_name))
+                    raise UsageError(f"{schema}.{table.name} has no column {name!r}; {hint}")
             names = set(chosen)
+            if len(names) < len(chosen):
+                twice = next(name for name in chosen if chosen.count(name) > 1)
+                raise UsageError(f"{schema}.{table.name} is given the column {twice!r} twice")
             missing = [name for name in by_name if name not in names]
             key = table.primary_key
             table = replace(
@@ -242,18 +285,13 @@ def _with_note(table: Table, note: str) -> Table:
     return replace(table, description=join_original(words, original) if original else words)
 
 
-def _matches(patterns: Iterable[str], schema: str, table: str) -> bool:
-    full = f"{schema}.{table}"
-    return any(fnmatchcase(table, p) or fnmatchcase(full, p) for p in patterns)
+def _is_column(pattern: str, schema: str, table: str, column: str) -> bool:
+    names = f"{schema}.{table}.{column}", f"{table}.{column}"
+    return any(is_like(name, pattern) for name in names)
 
 
 def _pick(choices: Mapping[str, T], schema: str, table: str) -> T | None:
     for pattern, choice in choices.items():
-        if _matches((pattern,), schema, table):
+        if matches((pattern,), schema, table):
             return choice
     return None
-
-
-def _list(names: Iterable[tuple[str, str]]) -> str:
-    shown = [f"{schema}.{name}" for schema, name in names]
-    return ", ".join(shown[:12]) + (" …" if len(shown) > 12 else "") if shown else "none"

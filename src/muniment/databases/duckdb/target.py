@@ -51,7 +51,8 @@ from muniment.databases.duckdb.types import (
     quote_text,
 )
 from muniment.errors import UsageError
-from muniment.files import refuse_existing, refuse_losses, settle
+from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
+from muniment.finished import appearing
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -99,6 +100,7 @@ def create_target(
         raise UsageError(f"{path} exists; choose another name or add --replace")
     if not path.exists():
         refuse_existing(path)
+    refuse_closed(path)
     there = _tables_and_views(path) if path.exists() else set()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     staged = path.with_name(f"{partial.name}.staged")
@@ -115,8 +117,9 @@ def create_target(
             os.fsync(stream.fileno())
         if not replace:
             refuse_existing(path)  # somebody may have been quicker
-        log_of(path).unlink(missing_ok=True)  # DuckDB would replay the old file's log into the new
-        settle(partial, path)
+        with appearing(path):
+            log_of(path).unlink(missing_ok=True)  # DuckDB would replay it into the new file
+            settle(partial, path)
     finally:
         for rest in (partial, staged):
             rest.unlink(missing_ok=True)

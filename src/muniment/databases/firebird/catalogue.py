@@ -105,6 +105,7 @@ class Catalogue:
     def __init__(self, connection: Any, selection: Selection) -> None:
         self._connection, self._selection = connection, selection
         self.notes: list[str] = []
+        self.left: list[tuple[str, str]] = []  # tables that are not archived
         self.computed: dict[str, set[str]] = {}
         self._domains = [(_field(row[:9]), *row[9:]) for row in self._rows(_DOMAINS)]
         self._domain_names = {field.name for field, *_ in self._domains}
@@ -113,9 +114,9 @@ class Catalogue:
         """Return the whole database."""
         relations = list(self._rows(_RELATIONS))
         columns = self._columns()
-        wanted = [
-            r for r in relations if r[3] is None and self._is_table(r) and self._takes(_name(r[0]))
-        ]
+        found = [r for r in relations if r[3] is None]
+        wanted = [r for r in found if self._is_table(r) and self._takes(_name(r[0]))]
+        self.left = [(SCHEMA, _name(r[0])) for r in found if r not in wanted]
         tables = [
             Table(_name(r[0]), f"table{k}", self._typed(_name(r[0]), columns), description=r[2])
             for k, r in enumerate(wanted)

@@ -53,7 +53,7 @@ class FirebirdSource(CursorSource):
             database = catalogue.read(name, place.shown, place.user)
         except DriverError as error:
             raise DatabaseError(f"{place.shown}: Firebird says: {first_lines(error)}") from error
-        selection.check(database, ())
+        selection.check(database, (), catalogue.left)
         self._database = selection.prune(database)
         self.notes = catalogue.notes
 

@@ -91,8 +91,12 @@ class _Reader:
     def read(self) -> Catalogue:
         session, address = self._session, self._session.address
         self._engines: dict[str, list[str]] = defaultdict(list)
-        listed = [row for row in self._rows(_TABLES) if self._is_table(row)]
+        kinds = ("BASE TABLE", "SYSTEM VERSIONED")
+        found = [row for row in self._rows(_TABLES) if row[2] in kinds]
+        listed = [row for row in found if self._selection.takes(row[0], row[1])]
         readable = [row for row in listed if self._is_readable((row[0], row[1]))]
+        here = {(row[0], row[1]) for row in readable}
+        self._left = [(row[0], row[1]) for row in found if (row[0], row[1]) not in here]
         columns = self._known = self._columns()
         keys, foreign, checks = self._keys(), self._foreign(), self._checks()
         triggers, self._triggers_notes = read_triggers(session, self._names)
@@ -157,11 +161,6 @@ class _Reader:
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self._session.rows(sql.format(among=self._among), *self._names)
-
-    def _is_table(self, row: tuple[Any, ...]) -> bool:
-        return row[2] in ("BASE TABLE", "SYSTEM VERSIONED") and self._selection.takes(
-            row[0], row[1]
-        )
 
     def _is_readable(self, key: tuple[str, str]) -> bool:
         """Look at a table; from now on nobody alters it before its rows are read."""
@@ -364,7 +363,8 @@ class _Reader:
 
     def _chosen(self, whole: Database) -> Database:
         selection = self._selection
-        selection.check(whole, [(s.name, v.name) for s in whole.schemas for v in s.views])
+        views = [(s.name, v.name) for s in whole.schemas for v in s.views]
+        selection.check(whole, views, self._left)
         pruned = selection.prune(whole)
         schemas = [
             replace(

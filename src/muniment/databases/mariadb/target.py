@@ -32,6 +32,7 @@ from muniment.databases.mariadb.tables import (
 from muniment.databases.mariadb.types import native_type, parse_native
 from muniment.databases.naming import refuse_long_names
 from muniment.errors import DatabaseError, UsageError
+from muniment.finished import DATABASE, appearing
 from muniment.sql.leftout import LeftOut, left_out_rights
 from muniment.sql.model import Database, Leaf, Schema, Table, shape_of
 from muniment.sql.original import split_original
@@ -184,7 +185,8 @@ class MariadbTarget:
         else:
             reason = "nobody is given rights unless --roles asks for that"
             self.left_out += left_out_rights(database, reason)
-        self._made = []
+        with appearing(DATABASE):
+            self._made = []
 
     def advice(self) -> str:
         """What to do about complete tables that stay; nothing if there are none."""

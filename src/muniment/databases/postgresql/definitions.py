@@ -98,7 +98,7 @@ class _Reader:
     def database(self, dbname: str) -> Database:
         whole = Database(dbname, schemas=tuple(map(self._outline, self.catalogue.schemas)))
         views = [(s.name, v.name) for s in whole.schemas for v in s.views]
-        self.selection.check(whole, views)
+        self.selection.check(whole, views, self._not_readable(whole))
         self._say_what_is_hidden(whole)
         database = self.selection.prune(whole)
         database = with_view_tables(database, whole, self.selection)
@@ -185,6 +185,13 @@ class _Reader:
         return archived_type(row["spelt"], column["modifier"]) if row["kind"] == "b" else CLOB
 
     # The selection
+
+    def _not_readable(self, whole: Database) -> list[tuple[str, str]]:
+        """The tables that are left out in any case, which people may say themselves."""
+        there = {(schema.name, table.name) for schema, table in whole.tables()}
+        tables = [r for r in self.catalogue.relations if r["kind"] in "rpf"]
+        names = [(r["schema"], r["name"]) for r in tables if not r["relispartition"]]
+        return [name for name in names if name not in there]
 
     def _say_what_is_hidden(self, whole: Database) -> None:
         for schema in self.catalogue.schemas:

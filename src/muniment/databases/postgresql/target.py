@@ -50,6 +50,7 @@ from muniment.databases.postgresql.tables import (
 )
 from muniment.databases.postgresql.types import UNWRITABLE
 from muniment.errors import DatabaseError, MunimentError, UsageError
+from muniment.finished import DATABASE, appearing
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cells_of
 from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
 from muniment.sql.original import split_original
@@ -87,8 +88,9 @@ def create_target(
         execute(connection, "BEGIN")
         yield target
         if target.finished:
-            execute(connection, "COMMIT", "to complete the restore")
-            made = False
+            with appearing(DATABASE):
+                execute(connection, "COMMIT", "to complete the restore")
+                made = False
     finally:
         connection.close()  # which ends a transaction that was not committed
         if made:
