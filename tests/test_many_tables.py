@@ -9,11 +9,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from weakref import WeakSet
 
+import duckdb
 import pytest
 
 from muniment import transfer
 from muniment.compare import compare
 from muniment.databases import open_source
+from muniment.databases.duckdb import connection
 from muniment.databases.sqlite_target import keep
 from muniment.siard import scan, validate
 from muniment.siard.rules import keystore
@@ -173,3 +175,24 @@ def exchange_rows(folder):
         for entry in old.infolist():
             rows = entry.filename.endswith(".xml") and entry.filename.startswith("content/")
             new.writestr(entry, (now if rows else old).read(entry.filename))
+
+
+def test_duckdb_is_asked_little_about_each_small_table(tmp_path, monkeypatch):
+    with closing(duckdb.connect(tmp_path / "a.duckdb")) as db:
+        for n in range(20):
+            db.execute(f"CREATE TABLE t{n} AS SELECT range AS id, 'text' AS name FROM range(9)")
+    asked = []
+
+    def noted(*arguments):
+        asked.append(arguments[1])
+        return ask(*arguments)
+
+    ask = connection.asked
+    with open_source(f"duckdb:///{tmp_path}/a.duckdb") as source:
+        tables = [*source.describe().tables()]
+        monkeypatch.setattr(connection, "asked", noted)
+        batches = [
+            b for s, t in tables for p in source.parts(s, t) for b in source.batches(s, t, p)
+        ]
+    assert sum(batch.rows for batch in batches) == 20 * 9
+    assert len(asked) <= 20 + 1  # for the last row of each, and once for the list of all

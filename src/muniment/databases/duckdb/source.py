@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from muniment.databases.duckdb.connection import Connection, connect, rows, translated
 from muniment.databases.duckdb.definitions import read_database
-from muniment.databases.duckdb.fitting import is_stored, relation_sql
+from muniment.databases.duckdb.fitting import relation_sql
 from muniment.databases.duckdb.types import parse_duck_type, quote
 from muniment.databases.duckdb.values import cell_sql, is_spelt_plainly
 from muniment.kernels import joining_kernel, worth_while
@@ -32,6 +33,7 @@ from muniment.sql.types import Kind, PredefinedType
 __all__ = ["DuckdbOpener", "DuckdbSource", "open_source"]
 
 _PART_ROWS = 61_440  # half a row group: pieces of it are held by several processes at once
+_LEAST_ROWS = _PART_ROWS >> 5  # of a part: so few are one part, however wide they are
 _PART_BYTES = 1 << 26
 _LOOKED_AT = 2048  # rows, to see how wide they are
 _FETCH_ROWS = 8192
@@ -113,8 +115,9 @@ class DuckdbSource:
             return
         place = f"{quote(schema.name)}.{quote(table.name)}"
         (row,) = rows(self._connection, f"SELECT max(rowid) AS last FROM {place}")
-        size = self._part_rows(schema, table)
-        for first in range(0, (-1 if row["last"] is None else row["last"]) + 1, size):
+        last = -1 if row["last"] is None else row["last"]
+        size = self._part_rows(schema, table) if last >= _LEAST_ROWS else _PART_ROWS
+        for first in range(0, last + 1, size):
             yield first, first + size - 1
 
     def batches(self, schema: Schema, table: Table, part: Part) -> Iterator[Batch]:
@@ -190,7 +193,14 @@ class DuckdbSource:
 
     def _has_rowid(self, schema: Schema, table: Table) -> bool:
         shadowed = any(column.name.lower() == "rowid" for column in table.columns)
-        return not shadowed and is_stored(self._connection, schema.name, table.name)
+        return not shadowed and (schema.name, table.name) in self._base_tables
+
+    @cached_property
+    def _base_tables(self) -> set[tuple[str, str]]:
+        """The tables that are no views: asked once, since DuckDB goes through all of them."""
+        sql = "SELECT schema_name, table_name FROM duckdb_tables()"
+        found = rows(self._connection, f"{sql} WHERE database_name = current_database()")
+        return {(row["schema_name"], row["table_name"]) for row in found}
 
     def _part_rows(self, schema: Schema, table: Table) -> int:
         """How many rows a part has: fewer if the first ones are wide, to stay in memory."""
@@ -209,7 +219,7 @@ class DuckdbSource:
             f" (FROM {quote(schema.name)}.{quote(table.name)} LIMIT {_LOOKED_AT})",
         )
         size = _PART_ROWS
-        while size * row["width"] > _PART_BYTES and size > _LOOKED_AT:
+        while size * row["width"] > _PART_BYTES and size > _LEAST_ROWS:
             size //= 2
         return size
 
