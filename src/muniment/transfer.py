@@ -312,7 +312,7 @@ def copy(
 ) -> dict[tuple[str, str], int]:
     """Copy definitions, then rows; return the rows written per table."""
     target.define(database)
-    counts: dict[tuple[str, str], int] = {}
+    copied: dict[tuple[str, str], Table] = {}
     wanted = jobs or _usual_jobs(source, target)
     if source.size() < _WORTH_WORKERS:
         wanted = 1
@@ -332,10 +332,9 @@ def copy(
                 _refuse_lost_rows(source, schema, replace(table, rows=expected), rows)
                 done = replace(table, rows=rows)
                 keep(schema, done)
-            database = _with_table(database, schema, done)
-            counts[schema.name, done.name] = done.rows
-    target.finish(database)
-    return {place: counts[place] for place in ((s.name, t.name) for s, t in database.tables())}
+            copied[schema.name, done.name] = done
+    target.finish(_with_tables(database, copied))
+    return {(s.name, t.name): copied[s.name, t.name].rows for s, t in database.tables()}
 
 
 def _of_all(progress: Watch, database: Database) -> Watch:
@@ -508,12 +507,10 @@ def _notes(store: Any) -> Iterator[str]:
     yield from getattr(store, "notes", ())
 
 
-def _with_table(database: Database, schema: Schema, table: Table) -> Database:
+def _with_tables(database: Database, tables: Mapping[tuple[str, str], Table]) -> Database:
+    """Return the definitions with the tables as they were copied, by schema and name."""
     schemas = tuple(
-        replace(s, tables=tuple(table if t.name == table.name else t for t in s.tables))
-        if s.name == schema.name
-        else s
-        for s in database.schemas
+        replace(s, tables=tuple(tables[s.name, t.name] for t in s.tables)) for s in database.schemas
     )
     return replace(database, schemas=schemas)
 

@@ -176,11 +176,14 @@ class _Worker:
         self._connection.close()
 
     def _send(self) -> None:
+        known: Schema | None = None
         while True:
-            task, future = self._tasks.get()
+            (schema, *rest), future = self._tasks.get()
             self._sent.put(future)
             try:
-                self._connection.send(task)
+                # A schema holds all of its tables, maybe thousands: each task would bring them all.
+                self._connection.send((None if schema is known else schema, *rest))
+                known = schema
             except (OSError, ValueError):
                 return  # the receiving thread notices as well, and says so
 
@@ -282,14 +285,16 @@ def _serve(opener: Opener, share: int, connection: Any) -> None:
             connection.send(False)
             return
         connection.send(True)
+        schema: Any = None
         while True:
             try:
-                task = connection.recv()
+                another, *rest = connection.recv()
             except EOFError:
                 return
+            schema = another or schema  # that of the last task, if none comes with this one
             outcome: Any
             try:
-                outcome = _run(source, task)
+                outcome = _run(source, (schema, *rest))
             except Exception as error:
                 outcome = error
             connection.send(outcome)

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import apsw
 
-from muniment.databases.sqlite_catalogue import Relation, read_catalogue
+from muniment.databases.sqlite_catalogue import Catalogue, Relation, read_catalogue
 from muniment.databases.sqlite_types import (
     Expression,
     Marks,
@@ -88,11 +88,11 @@ class _Opener:
     path: Path
     selection: Selection
     inline_limit: int
-    database: Database
+    catalogue: Catalogue
 
     def __call__(self) -> SqliteSource:
         return SqliteSource(
-            self.path, self.selection, inline_limit=self.inline_limit, known=self.database
+            self.path, self.selection, inline_limit=self.inline_limit, known=self.catalogue
         )
 
 
@@ -105,7 +105,7 @@ class SqliteSource:
         selection: Selection | None = None,
         *,
         inline_limit: int = 4000,
-        known: Database | None = None,
+        known: Catalogue | None = None,  # of the same state, read by another connection
     ) -> None:
         self.path = path
         self._selection = selection or Selection()
@@ -124,12 +124,10 @@ class SqliteSource:
         self._checked = LineCheck()
         self._stepping: list[Generator[Batch | int, None, None]] = []  # rows under way
         try:
-            self._catalogue = read_catalogue(
-                self._db, self.path, self._selection, fill=known is None
-            )
+            self._catalogue = known or read_catalogue(self._db, self.path, self._selection)
         except apsw.Error as error:
             raise translated(error, path) from error
-        self._database = known or self._catalogue.database
+        self._database = self._catalogue.database
         self.notes = list(self._catalogue.notes)
 
     def __enter__(self) -> SqliteSource:
@@ -179,7 +177,7 @@ class SqliteSource:
 
     def opener(self) -> _Opener:
         """Return how a worker process opens the same file."""
-        return _Opener(self.path, self._selection, self._limit, self._database)
+        return _Opener(self.path, self._selection, self._limit, self._catalogue)
 
     @property
     def suits_threads(self) -> bool:

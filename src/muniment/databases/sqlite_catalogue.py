@@ -57,20 +57,17 @@ class Catalogue:
     notes: list[str] = field(default_factory=list)
 
 
-def read_catalogue(
-    db: apsw.Connection, path: Path, selection: Selection, *, fill: bool = True
-) -> Catalogue:
+def read_catalogue(db: apsw.Connection, path: Path, selection: Selection) -> Catalogue:
     """Return the definitions of the file, reduced to what was selected.
 
     The rows of views, queries and reordered tables are put into temporary tables, since a query may
-    give other rows or another order each time it is asked; ``fill`` says whether to do that now.
+    give other rows or another order each time it is asked.
     """
-    return _CatalogueReader(db, path, selection, fill).read()
+    return _CatalogueReader(db, path, selection).read()
 
 
 class _CatalogueReader:
-    def __init__(self, db: apsw.Connection, path: Path, selection: Selection, fill: bool) -> None:
-        self._fill = fill
+    def __init__(self, db: apsw.Connection, path: Path, selection: Selection) -> None:
         self._db: Any = db  # rows of the catalogue have known types that apsw cannot tell
         self._path, self._selection = path, selection
         self._result = Catalogue()
@@ -81,6 +78,8 @@ class _CatalogueReader:
             )
         }
         self._kinds = self._table_list()
+        self._spellings = {name.lower(): name for name in reversed(self._kinds)}
+        self._attached = self._indexes_and_triggers()
         self._columns_of = {
             name: [row[1] for row in self._info(name)]
             for name, (kind, _) in self._kinds.items()
@@ -114,6 +113,17 @@ class _CatalogueReader:
             for schema, name, kind, _, without, _ in rows
             if schema == "main" and not name.startswith("sqlite_")
         }
+
+    def _indexes_and_triggers(self) -> dict[str, list[tuple[str, str, str | None]]]:
+        """Kind, name and SQL of what belongs to each table, by the table's name in small letters.
+
+        Collected once: files of many tables would be searched as a whole for each of them.
+        """
+        found: dict[str, list[tuple[str, str, str | None]]] = {}
+        for (kind, name), (owner, sql) in self._sql.items():
+            if kind in ("index", "trigger"):
+                found.setdefault(owner.lower(), []).append((kind, name, sql))
+        return found
 
     def _table_names(self) -> Iterator[str]:
         for (kind, name), _ in self._sql.items():
@@ -189,13 +199,12 @@ class _CatalogueReader:
     def _filled(self, name: str, origin: str) -> Relation:
         """Put rows into a temporary table, in their order."""
         table = quoted(f"rows of {name}")
-        if self._fill:
-            where = self._selection.where_of("main", name)
-            order = self._selection.order_of("main", name)
-            rows = f"SELECT * FROM {origin}"
-            rows += f" WHERE ({where})" if where else ""
-            rows += f" ORDER BY {order}" if order else ""
-            self._db.execute(f"CREATE TEMP TABLE {table} AS {rows}")
+        where = self._selection.where_of("main", name)
+        order = self._selection.order_of("main", name)
+        rows = f"SELECT * FROM {origin}"
+        rows += f" WHERE ({where})" if where else ""
+        rows += f" ORDER BY {order}" if order else ""
+        self._db.execute(f"CREATE TEMP TABLE {table} AS {rows}")
         names = {row[1].lower() for row in self._db.execute(f"PRAGMA temp.table_info({table})")}
         rowid = next((word for word in ("rowid", "_rowid_", "oid") if word not in names), None)
         return Relation(
@@ -265,7 +274,7 @@ class _CatalogueReader:
         for number in sorted({row[0] for row in rows}, reverse=True):
             parts = sorted(row for row in rows if row[0] == number)
             _, _, parent, _, _, on_update, on_delete, _ = parts[0]
-            parent = self._spelling(parent, self._kinds)
+            parent = self._spellings.get(parent.lower(), parent)
             targets = [row[4] for row in parts]
             if None in targets:  # REFERENCES parent, without columns, means its primary key
                 keys = sorted(
@@ -293,7 +302,7 @@ class _CatalogueReader:
             )
 
     @staticmethod
-    def _spelling(name: str, known: dict[str, tuple[str, bool]] | list[str]) -> str:
+    def _spelling(name: str, known: list[str]) -> str:
         """SQLite compares names without case; the archive keeps the spelling of the definition."""
         return next((k for k in known if k.lower() == name.lower()), name)
 
@@ -309,9 +318,9 @@ class _CatalogueReader:
             yield UniqueKey(shown, tuple(columns))
 
     def _triggers(self, table: str) -> Iterator[Trigger]:
-        for (kind, name), (owner, sql) in self._sql.items():
-            if kind == "trigger" and owner.lower() == table.lower():
-                match = _TRIGGER.search(sql)
+        for kind, name, sql in self._attached.get(table.lower(), ()):
+            if kind == "trigger":
+                match = _TRIGGER.search(sql or "")
                 if match is None:
                     self._result.notes.append(
                         f"the trigger {name} could not be understood and was left out"
@@ -326,11 +335,9 @@ class _CatalogueReader:
 
     def _original(self, table: str) -> Original:
         """The SQL of a table with its indexes and triggers."""
-        statements = [self._sql["table", table][1]]
-        for (kind, _), (owner, sql) in self._sql.items():
-            if kind in ("index", "trigger") and owner.lower() == table.lower() and sql:
-                statements.append(sql)
-        return Original("SQLite", tuple(statements))
+        attached = self._attached.get(table.lower(), ())
+        statements = (self._sql["table", table][1], *(sql for _, _, sql in attached if sql))
+        return Original("SQLite", statements)
 
     def _view(self, name: str) -> View | None:
         info = self._info(name)

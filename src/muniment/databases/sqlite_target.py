@@ -153,6 +153,9 @@ class SqliteTarget:
         self._db.execute("BEGIN")
         for schema, table in database.tables():
             self._create(schema, table)
+        # Asked once: SQLite goes through all tables to answer for one.
+        rows = self._db.execute("PRAGMA table_list").fetchall()
+        self._without_rowid = {str(row[1]).lower() for row in rows if row[4]}
 
     def encoder(self, schema: Schema, table: Table) -> Callable[[Iterable[Batch]], Batches]:
         """Return what a worker does with batches: nothing."""
@@ -209,8 +212,7 @@ class SqliteTarget:
     def _fillable(self, name: str, columns: list[str]) -> frozenset[int]:
         """Which columns SQLite lets be filled piece by piece: not indexed, in rowid tables."""
         db: Any = self._db
-        tables = db.execute(f"PRAGMA table_list({quoted(name)})").fetchall()
-        if any(row[4] for row in tables):
+        if name.lower() in self._without_rowid:
             return frozenset()
         indexed = {
             column

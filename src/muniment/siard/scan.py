@@ -21,7 +21,8 @@ from muniment.siard.rules.archive import Archive, Marks, TableFiles
 from muniment.siard.rules.container import Damaged, check_rest, sound_chunks
 from muniment.siard.rules.folders import surplus
 from muniment.siard.rules.general import check_declaration
-from muniment.siard.rules.keys import KeyColumns, KeyStore, key_columns, referenced_columns
+from muniment.siard.rules.keys import KeyColumns, key_columns, referenced_columns
+from muniment.siard.rules.keystore import KeyStore
 from muniment.siard.rules.lobs import LobChecks
 from muniment.siard.rules.rows import RowChecker, RunReport
 from muniment.siard.rules.runs import Head, Malformed, row_runs
@@ -73,6 +74,10 @@ class Scan:
         self._resolves = True
         self._note_read("header/metadata.xml")
         self._outside: dict[tuple[int, int], tuple[str, set[int]]] = {}
+        # By name; if two tables share one, against the rules, the first is meant.
+        self._numbers: dict[tuple[str, str], int] = {}
+        for number, each in enumerate(archive.tables):
+            self._numbers.setdefault((each.schema.name, each.table.name), number)
 
     def run(self) -> Iterator[None]:
         """Do it all; between the steps there may be findings."""
@@ -137,7 +142,6 @@ class Scan:
                     self._take(number, cast(RunReport, piece), store)
                     yield
             # The workers have ended, and leave their memory to the keys.
-            store.judge()
             for number, each in enumerate(archive.tables):
                 self._check_count(number, each)
             yield
@@ -307,12 +311,10 @@ class Scan:
 
     def _target(self, key: ForeignKey) -> int | None:
         """The table that a key refers to, if all of its rows are known."""
-        for number, other in enumerate(self._archive.tables):
-            named = (other.schema.name, other.table.name)
-            if named == (key.referenced_schema, key.referenced_table):
-                known = self._whole[number] and not self._broken[number]
-                return number if known else None
-        return None
+        number = self._numbers.get((key.referenced_schema, key.referenced_table))
+        if number is None or not self._whole[number] or self._broken[number]:
+            return None
+        return number
 
     def _check_outside(self) -> None:
         """Chapters 7 and 8 for the columns that have objects outside."""
@@ -354,7 +356,7 @@ class RowSource:
         except SiardError as error:  # a mapping.txt that makes no sense
             self._resolver = error
         self._referenced = referenced_columns(database)
-        self._checkers: dict[int, RowChecker] = {}
+        self._latest: tuple[int, RowChecker] | None = None
 
     def __enter__(self) -> RowSource:
         return self
@@ -379,10 +381,11 @@ class RowSource:
 
     def batches(self, schema: Schema, table: Table, part: _Part) -> Iterator[RunReport]:
         """Yield the one report of a part."""
-        checker = self._checkers.get(part.table)
-        if checker is None:
+        # Parts come table by table; what a checker has compiled would fill memory by and by.
+        if self._latest is None or self._latest[0] != part.table:
             definition = self._definitions.get(part.table)
-            checker = self._checkers[part.table] = self._checker(schema, table, definition)
+            self._latest = part.table, self._checker(schema, table, definition)
+        checker = self._latest[1]
         yield checker.head(part.tag) if part.root else checker(part.xml, part.tag)
 
     def key_columns(self, schema: Schema, table: Table) -> KeyColumns:

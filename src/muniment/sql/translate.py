@@ -63,7 +63,7 @@ def translated_view(database: Database, schema: Schema, view: View, target: str,
         raise NotTranslatable("the archive has no query for it in a language that can be read")
     if len(query) > _LONGEST:
         raise NotTranslatable("its query is too long to be translated")
-    names = _Names(database, schema)
+    names = _names(database, schema)
     return _translated(query, source if query is view.query_original else None, target, names, move)
 
 
@@ -75,7 +75,7 @@ def translated_expression(database: Database, schema: Schema, text: str, target:
 
     if len(text) > _LONGEST:
         raise NotTranslatable("it is too long to be translated")
-    names = _Names(database, schema)
+    names = _names(database, schema)
     try:
         tree = sqlglot.parse_one(
             f"SELECT {text}", read=dialect_of(database.database_product), into=exp.Select
@@ -141,6 +141,14 @@ def _move_tables(tree: object, names: _Names, move: Move) -> None:
         column.set("catalog", None)
 
 
+def _names(database: Database, schema: Schema) -> _Names:
+    """Return the names of an archive: collected once, while texts of one schema are translated."""
+    global _latest
+    if _latest is None or _latest[0] is not database or _latest[1] is not schema:
+        _latest = database, schema, _Names(database, schema)
+    return _latest[2]
+
+
 class _Names:
     """The names of an archive, in the case in which they were declared."""
 
@@ -173,6 +181,9 @@ class _Names:
     def declared(self, name: str) -> str:
         """The spelling that a catalogue would find; names of the query's own stay as they are."""
         return name if name in self._exact else self._folded.get(name.casefold(), name)
+
+
+_latest: tuple[Database, Schema, _Names] | None = None
 
 
 def translation_note(database: Database, target: str, views: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ from muniment.sql.model import Attribute, Column, Schema, Table, UserType
 from muniment.sql.selection import Selection
 from muniment.sql.types import NamedType, PredefinedType, Type
 
-__all__ = ["fit_schema", "is_stored", "relation_sql"]
+__all__ = ["fit_schema", "relation_sql"]
 
 _MIXED_INTERVAL = PredefinedType("VARCHAR", 100)
 
@@ -36,18 +36,17 @@ _MIXED_INTERVAL = PredefinedType("VARCHAR", 100)
 def relation_sql(connection: Connection, selection: Selection, schema: str, table: str) -> str:
     """Return SQL for what the rows of a table are selected from, with its condition."""
     query = selection.queries.get(table)
-    if query and not is_stored(connection, schema, table, views=True):
+    if query and not _exists(connection, schema, table):
         return f"({query.rstrip().rstrip(';')}) AS {quote(table)} WHERE true"
     condition = selection.where_of(schema, table) or "true"
     return f"{quote(schema)}.{quote(table)} WHERE ({condition})"
 
 
-def is_stored(connection: Connection, schema: str, table: str, *, views: bool = False) -> bool:
-    """Whether a base table (or a view) of that name exists."""
+def _exists(connection: Connection, schema: str, table: str) -> bool:
+    """Whether a base table or a view of that name exists."""
     sql = "SELECT 1 FROM duckdb_{0}s() WHERE database_name = current_database()"
     sql += " AND schema_name = ? AND {0}_name = ?"
-    kinds = ("table", "view") if views else ("table",)
-    return any(rows(connection, sql.format(kind), schema, table) for kind in kinds)
+    return any(rows(connection, sql.format(kind), schema, table) for kind in ("table", "view"))
 
 
 def fit_schema(

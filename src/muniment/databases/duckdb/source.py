@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -26,11 +27,18 @@ from muniment.databases.duckdb.connection import (
     translated,
 )
 from muniment.databases.duckdb.definitions import read_database
-from muniment.databases.duckdb.fitting import is_stored, relation_sql
+from muniment.databases.duckdb.fitting import relation_sql
 from muniment.databases.duckdb.lobs import LongValues
 from muniment.databases.duckdb.types import parse_duck_type, quote
 from muniment.databases.duckdb.values import cell_sql, is_spelt_plainly
-from muniment.databases.duckdb.widths import Run, joined, runs_of, too_wide_for_many, weight_sql
+from muniment.databases.duckdb.widths import (
+    Run,
+    WideColumn,
+    joined,
+    runs_of,
+    too_wide_for_many,
+    weight_sql,
+)
 from muniment.kernels import joining_kernel, worth_while
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
@@ -139,12 +147,16 @@ class DuckdbSource:
         if runs and self._selection.order_of(schema.name, table.name):
             runs = [joined(runs)]
         for run in runs:
-            with room(self._connection) if run.has_long else nullcontext():
-                if run.has_long and run.is_short:
-                    found = _batches(self._read_apart(schema, table, run))
-                else:
-                    found = self._batches_of(schema, table, run)
-                yield from found
+            if not run.has_long:
+                yield from self._batches_of(schema, table, run)
+            elif run.is_short:
+                # Long values are opened while batches are used: DuckDB should keep nothing more.
+                with room(self._connection):
+                    found = self._read_apart(schema, table, run)
+                yield from _batches(found)
+            else:
+                with room(self._connection):
+                    yield from self._batches_of(schema, table, run)
 
     def _read_apart(self, schema: Schema, table: Table, run: Run) -> pa.RecordBatch:
         """Return rows with long values, of which DuckDB holds one column after the other."""
@@ -158,18 +170,17 @@ class DuckdbSource:
         return pa.record_batch(columns, [f"c{number}" for number in range(len(columns))])
 
     def _runs(self, schema: Schema, table: Table) -> list[Run]:
-        weights: list[str] = []
-        limits: list[int | None] = []
+        columns = []
         for column in table.columns:
             duck = parse_duck_type(column.type_original or "")
             if weight := weight_sql(duck, quote(column.name)):
                 shape = _shape(schema, column)
                 referred = isinstance(shape, Leaf) and shape.type.large
-                weights.append(weight)
-                limits.append(4 * self._inline_limit if referred else None)
+                limit = 4 * self._inline_limit if referred else None
+                columns.append(WideColumn(column.name, weight, limit))
         place = f"{quote(schema.name)}.{quote(table.name)}"
         with translated(f"to read {schema.name}.{table.name}"):
-            runs = list(runs_of(self._connection, place, weights, limits))
+            runs = list(runs_of(self._connection, place, columns))
         forget(self._connection)
         return runs
 
@@ -253,7 +264,14 @@ class DuckdbSource:
 
     def _has_rowid(self, schema: Schema, table: Table) -> bool:
         shadowed = any(column.name.lower() == "rowid" for column in table.columns)
-        return not shadowed and is_stored(self._connection, schema.name, table.name)
+        return not shadowed and (schema.name, table.name) in self._base_tables
+
+    @cached_property
+    def _base_tables(self) -> set[tuple[str, str]]:
+        """The tables that are no views: asked once, since DuckDB goes through all of them."""
+        sql = "SELECT schema_name, table_name FROM duckdb_tables()"
+        found = rows(self._connection, f"{sql} WHERE database_name = current_database()")
+        return {(row["schema_name"], row["table_name"]) for row in found}
 
     def _relation(self, schema: Schema, table: Table, part: Part) -> str:
         relation = relation_sql(self._connection, self._selection, schema.name, table.name)

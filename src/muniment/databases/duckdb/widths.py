@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import duckdb
+
 from muniment.databases.duckdb.connection import Connection, asked
 from muniment.databases.duckdb.types import (
     DuckType,
@@ -24,7 +26,9 @@ from muniment.databases.duckdb.types import (
     quote_text,
 )
 
-__all__ = ["VECTOR", "Run", "joined", "runs_of", "too_wide_for_many", "weight_sql"]
+__all__ = [
+    "VECTOR", "Run", "WideColumn", "joined", "runs_of", "too_wide_for_many", "weight_sql",
+]  # fmt: skip
 
 VECTOR = 2048  # rows that DuckDB reads together
 _RUN_VECTORS = 30  # half a row group: pieces of it are held by several processes at once
@@ -74,20 +78,23 @@ def joined(runs: Sequence[Run]) -> Run:
     )
 
 
-def runs_of(
-    connection: Connection, place: str, weights: Sequence[str], limits: Sequence[int | None]
-) -> Iterator[Run]:
-    """Yield the rows of a table in runs of bounded weight.
+@dataclass(frozen=True, slots=True)
+class WideColumn:
+    """A column that may be wide."""
 
-    Each column that may be wide has SQL for the bytes of a value, and the most that stays in a
-    batch of a longer one, if it does not stay as it is.
-    """
+    name: str
+    weight: str  # SQL for the bytes of a value
+    limit: int | None = None  # of them stay in a batch at most, if others go elsewhere
+
+
+def runs_of(connection: Connection, place: str, columns: Sequence[WideColumn]) -> Iterator[Run]:
+    """Yield the rows of a table in runs of bounded weight, given its columns that may be wide."""
     last = asked(connection, f"SELECT max(rowid) FROM {place}").fetchone()[0]
     if last is None:
         return
     read, kept = [0] * (last // VECTOR + 1), [0] * (last // VECTOR + 1)
-    for weight, limit in zip(weights, limits, strict=True):
-        for vector, whole, part in _weighed(connection, place, weight, limit):
+    for column in () if _are_narrow(connection, place, columns) else columns:
+        for vector, whole, part in _weighed(connection, place, column):
             read[vector] += whole
             kept[vector] += part
     start = 0
@@ -114,14 +121,34 @@ def _shares(run: Run) -> Iterator[Run]:
         yield replace(run, first=first, last=after - 1, kept=run.kept // shares)
 
 
+def _are_narrow(connection: Connection, place: str, columns: Sequence[WideColumn]) -> bool:
+    """Whether DuckDB knows that no vector of these is heavy: by its statistics of text and bytes.
+
+    Values that were changed since the file was last written are not in them.
+    """
+    names = [column.name for column in columns]
+    sql = (
+        "SELECT count(*), sum(most)::BIGINT FROM (SELECT max(longest) AS most FROM"
+        " (SELECT column_name, has_updates, TRY_CAST(stats.max_string_length AS BIGINT) AS longest"
+        " FROM pragma_storage_info(?) WHERE column_path = concat('[', column_id, ']')"
+        " AND list_contains(?, column_name)) GROUP BY column_name"
+        " HAVING bool_and(longest IS NOT NULL AND NOT has_updates))"
+    )
+    try:
+        known, most = connection.cursor().execute(sql, [place, names]).fetchone()
+    except duckdb.Error:
+        return not names
+    return known == len(names) and (most or 0) * VECTOR <= _RUN_BYTES
+
+
 def _weighed(
-    connection: Connection, place: str, weight: str, limit: int | None
+    connection: Connection, place: str, column: WideColumn
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the number of a vector, the bytes of a column in it, and those that stay."""
-    kept = "bytes" if limit is None else f"least(bytes, {limit})"
+    kept = "bytes" if column.limit is None else f"least(bytes, {column.limit})"
     sql = (
         f"SELECT rowid // {VECTOR} AS vector, sum(bytes)::BIGINT, sum({kept})::BIGINT"
-        f" FROM (SELECT rowid, coalesce({weight}, 0) AS bytes FROM {place}) GROUP BY ALL"
+        f" FROM (SELECT rowid, coalesce({column.weight}, 0) AS bytes FROM {place}) GROUP BY ALL"
     )
     yield from asked(connection, sql).fetchall()
 

@@ -83,12 +83,17 @@ def _findings(database: Database) -> Iterator[_Found]:
         if getattr(database, name).strip().lower() in _PLACEHOLDERS:
             said = getattr(database, name)
             yield "M_5.1-1", "the database", f"{name} is {said!r}, which says nothing", _NOTE
+    places = ((s.name, t) for s, t in reversed([*database.tables()]))
+    tables = {(schema, table.name): table for schema, table in places}  # of twins the first
     for schema in database.schemas:
-        yield from _schema(database, schema)
+        yield from _schema(database, schema, tables)
     yield from _people(database)
 
 
-def _schema(database: Database, schema: Schema) -> Iterator[_Found]:
+_Tables = dict[tuple[str, str], Table]  # by the names of their schemas and their own
+
+
+def _schema(database: Database, schema: Schema, tables: _Tables) -> Iterator[_Found]:
     relations = [t.name for t in schema.tables] + [v.name for v in schema.views]
     yield from _twins("M_5.2-1", schema.name, "table or view", relations)
     yield from _twins("M_5.2-1", schema.name, "folder", (t.folder for t in schema.tables))
@@ -98,7 +103,7 @@ def _schema(database: Database, schema: Schema) -> Iterator[_Found]:
     )
     yield from _types(database, schema)
     for table in schema.tables:
-        yield from _table(database, schema, table)
+        yield from _table(database, schema, table, tables)
     for view in schema.views:
         yield from _columns(database, schema, view, "M_5.14-1")
     for routine in schema.routines:
@@ -139,7 +144,7 @@ def _has_no_top(database: Database, home: str, user_type: UserType) -> bool:
     return chain[-1].under_type is not None
 
 
-def _table(database: Database, schema: Schema, table: Table) -> Iterator[_Found]:
+def _table(database: Database, schema: Schema, table: Table, tables: _Tables) -> Iterator[_Found]:
     where = f"{schema.name}.{table.name}"
     if not table.columns:
         yield "M_5.5-1", where, "it has no columns", None
@@ -155,7 +160,7 @@ def _table(database: Database, schema: Schema, table: Table) -> Iterator[_Found]
     )
     yield from _twins("M_5.13-1", where, "trigger", (t.name for t in table.triggers))
     for foreign in table.foreign_keys:
-        yield from _foreign_key(database, table, foreign, where)
+        yield from _foreign_key(tables, table, foreign, where)
     names = {column.name for column in table.columns}
     for trigger in table.triggers:
         yield from _trigger(trigger.trigger_event, names, f"{where}.{trigger.name}")
@@ -234,9 +239,9 @@ def _key(table: Table, key: UniqueKey, where: str, rule: str) -> Iterator[_Found
             yield rule, f"{where}.{key.name}", f"it names the column {name} {count} times", _ERROR
 
 
-def _foreign_key(database: Database, table: Table, key: ForeignKey, where: str) -> Iterator[_Found]:
+def _foreign_key(tables: _Tables, table: Table, key: ForeignKey, where: str) -> Iterator[_Found]:
     place = f"{where}.{key.name}"
-    referenced = referenced_table(database, key)
+    referenced = tables.get((key.referenced_schema, key.referenced_table))
     if referenced is None:
         target = f"{key.referenced_schema}.{key.referenced_table}"
         yield "M_5.9-1", place, f"the table {target} that it refers to is not there", _ERROR
@@ -258,16 +263,6 @@ def _foreign_key(database: Database, table: Table, key: ForeignKey, where: str) 
     if wanted <= theirs.keys() and not any(set(columns) == wanted for columns in keys):
         columns = ", ".join(sorted(wanted))
         yield "M_5.9-1", place, f"{referenced.name} has no key of {columns}", _WARN
-
-
-def referenced_table(database: Database, key: ForeignKey) -> Table | None:
-    """The table that a foreign key refers to."""
-    for schema in database.schemas:
-        if schema.name == key.referenced_schema:
-            for table in schema.tables:
-                if table.name == key.referenced_table:
-                    return table
-    return None
 
 
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}

@@ -48,13 +48,12 @@ class Shared:
 class SharedStore:
     """Keeps what cells refer to, in the database of the keys."""
 
-    def __init__(self, name: str, keep: Callable[[str, bytes, int], None]) -> None:
-        self._name, self._keep = name, keep
-        self.db: Any = None
-
-    def create(self) -> None:
-        """Make the table for what was kept."""
-        self.db.execute(f"CREATE TABLE {self._name} (goal UBIGINT, t INTEGER, c INTEGER, n BIGINT)")
+    def __init__(
+        self, name: str, keep: Callable[[str, bytes, int], None], load: Callable[[str], Any]
+    ) -> None:
+        """``keep`` takes rows of a table; ``load`` returns a database that has made it of them."""
+        self._name, self._keep, self._load = name, keep, load
+        self._empty = True
 
     def add(self, table: int, cells: Cells, rows_before: int) -> None:
         """Take the cells of a run."""
@@ -66,6 +65,7 @@ class SharedStore:
             "c": pa.array(cells.columns, pa.int32()),
             "n": pa.array([row + rows_before for row in cells.rows], pa.int64()),
         }
+        self._empty = False
         run = pa.table(columns)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, run.schema) as writer:
@@ -74,8 +74,11 @@ class SharedStore:
 
     def shared(self) -> tuple[int, Iterator[Shared]]:
         """Return how many things several cells refer to, and the first of them."""
+        if self._empty:
+            return 0, iter(())
+        db = self._load(self._name)
         several = f"SELECT goal FROM {self._name} GROUP BY goal HAVING count(*) > 1"
-        total = self.db.execute(f"SELECT count(*) FROM ({several})").fetchone()[0]
+        ((total,),) = db.execute(f"SELECT count(*) FROM ({several})").fetchall()
         if not total:
             return 0, iter(())
         cells = (
@@ -83,7 +86,7 @@ class SharedStore:
             f"(SELECT goal FROM ({several}) ORDER BY goal LIMIT {_FIRST}) ORDER BY goal, t, n, c"
         )
         groups: dict[int, list[tuple[int, int, int]]] = {}
-        for goal, table, column, row in self.db.execute(f"{cells} LIMIT 10000").fetchall():
+        for goal, table, column, row in db.execute(f"{cells} LIMIT 10000").fetchall():
             groups.setdefault(goal, []).append((table, column, row))
         found = (Shared(group[0], group[1], len(group)) for group in groups.values())
         return total, found
