@@ -333,7 +333,8 @@ def copy(
                 keep(schema, done)
             database = _with_table(database, schema, done)
             counts[schema.name, done.name] = done.rows
-    target.finish(database)
+    kept: Callable[[Database], Database] = getattr(source, "kept", lambda known: known)
+    target.finish(kept(database))
     return {place: counts[place] for place in ((s.name, t.name) for s, t in database.tables())}
 
 

@@ -44,6 +44,7 @@ class Relation:
     has_rowid: bool = False
     rowid: str = "rowid"
     where: str | None = None
+    alias: str | None = None  # the column that is the rowid
     private: bool = False  # in a temporary table, which only this connection sees
 
 
@@ -54,6 +55,8 @@ class Catalogue:
     database: Database = field(default_factory=lambda: Database(""))
     relations: dict[str, Relation] = field(default_factory=dict)
     mixed: set[tuple[str, str]] = field(default_factory=set)  # columns archived as text
+    # Foreign keys by table that lead nowhere, each with the reason.
+    dangling: dict[str, list[tuple[ForeignKey, str]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -149,6 +152,8 @@ class _CatalogueReader:
         rowid_alias = (
             len(keys) == 1 and relation.has_rowid and self._is_rowid(name, keys[0][1], info)
         )
+        if rowid_alias and not relation.private:
+            self._result.relations[name] = replace(relation, alias=keys[0][1])
         never_null = {column for _, column in keys} if without_rowid or rowid_alias else set()
         columns = tuple(self._columns(name, info, never_null, relation))
         table = Table(
@@ -156,7 +161,7 @@ class _CatalogueReader:
             folder=f"table{len(self._result.relations) - 1}",
             columns=columns,
             rows=self._estimate(relation),
-            primary_key=UniqueKey(f"pk_{name}", tuple(c for _, c in keys)) if keys else None,
+            primary_key=_primary_key(name, [c for _, c in keys]),
             foreign_keys=tuple(self._foreign_keys(name)),
             candidate_keys=tuple(self._candidate_keys(name)),
             check_constraints=tuple(_checks(self._sql["table", name][1] or "", name)),
@@ -271,13 +276,9 @@ class _CatalogueReader:
                     (pk, column) for _, column, _, _, _, pk, _ in self._info(parent) if pk
                 )
                 targets = [column for _, column in keys]
-            if len(targets) != len(parts):
-                self._result.notes.append(
-                    f"a foreign key of {table} to {parent} matches no key there and was left out"
-                )
-                continue
-            yield ForeignKey(
-                name=f"fk_{table}_{max(row[0] for row in rows) - number + 1}",
+            pairs = zip(parts, [*targets, *[""] * len(parts)], strict=False)
+            key = ForeignKey(
+                name=_generated("fk", table, max(row[0] for row in rows) - number + 1),
                 referenced_schema="main",
                 referenced_table=parent,
                 references=tuple(
@@ -285,11 +286,26 @@ class _CatalogueReader:
                         self._spelling(row[3], self._columns_of.get(table, [])),
                         self._spelling(target, self._columns_of.get(parent, [])),
                     )
-                    for row, target in zip(parts, targets, strict=True)
+                    for row, target in pairs
                 ),
                 delete_action=on_delete,
                 update_action=on_update,
             )
+            if reason := self._leads_nowhere(key, len(targets)):
+                self._result.dangling.setdefault(table, []).append((key, reason))
+            else:
+                yield key
+
+    def _leads_nowhere(self, key: ForeignKey, wanted: int) -> str | None:
+        """Say what a foreign key lacks at its other end, if anything."""
+        parent = key.referenced_table
+        if parent not in self._columns_of or self._kinds[parent][0] == "shadow":
+            return f"there is no table {parent}"
+        if wanted != len(key.references):
+            return f"{parent} has no key for it"
+        there = self._columns_of[parent]
+        missing = [r.referenced for r in key.references if r.referenced not in there]
+        return f"{parent} has no column {missing[0]}" if missing else None
 
     @staticmethod
     def _spelling(name: str, known: dict[str, tuple[str, bool]] | list[str]) -> str:
@@ -304,7 +320,7 @@ class _CatalogueReader:
             if not unique or partial or origin == "pk" or None in columns:
                 continue
             number += 1
-            shown = name if origin == "c" else f"uq_{table}_{number}"
+            shown = name if origin == "c" else _generated("uq", table, number)
             yield UniqueKey(shown, tuple(columns))
 
     def _triggers(self, table: str) -> Iterator[Trigger]:
@@ -423,8 +439,18 @@ def _checks(sql: str, table: str) -> Iterator[CheckConstraint]:
                 break
         number += 1
         named = position >= 2 and tokens[position - 2][0].upper() == "CONSTRAINT"
-        name = _unquote(tokens[position - 1][0]) if named else f"ck_{table}_{number}"
+        name = _unquote(tokens[position - 1][0]) if named else _generated("ck", table, number)
         yield CheckConstraint(name, sql[tokens[position + 1].end() : tokens[end].start()].strip())
+
+
+def _primary_key(table: str, columns: list[str]) -> UniqueKey | None:
+    return UniqueKey(_generated("pk", table), tuple(columns)) if columns else None
+
+
+def _generated(kind: str, table: str, number: int | None = None) -> str:
+    """A name for what SQLite gives none, within the 128 characters of SQL."""
+    end = f"_{number}" if number else ""
+    return f"{kind}_{table[: 127 - len(kind) - len(end)]}{end}"
 
 
 def _unquote(name: str) -> str:

@@ -125,6 +125,7 @@ class SqliteTarget:
         self.left_out: list[LeftOut] = []
         self._later: list[tuple[str, str]] = []  # the table, and the statement for it
         self._strict: list[tuple[str, CheckConstraint]] = []  # checks of other products
+        self._declared: dict[str, dict[str, str]] = {}  # as tables' own definitions have them
 
     @property
     def bytes_written(self) -> int:
@@ -253,12 +254,18 @@ class SqliteTarget:
             self._db.execute(f"{head}({marks})", values)
 
     def _check_foreign_keys(self) -> None:
-        sql = 'SELECT DISTINCT "table", parent FROM pragma_foreign_key_check'
-        try:
-            for child, parent in self._db.execute(sql).fetchall():
+        """Say which rows refer to nothing; a key that leads nowhere is not in the way of others."""
+        db: Any = self._db
+        sql = 'SELECT DISTINCT "table", parent FROM pragma_foreign_key_check(?)'
+        for schema, table in self._database.tables():
+            name = self._name(schema, table.name)
+            try:
+                found = db.execute(sql, (name,)).fetchall()
+            except apsw.SQLError as error:
+                self.notes.append(f"foreign keys of {name} cannot be checked: SQLite says: {error}")
+                continue
+            for child, parent in found:
                 self.notes.append(f"rows of {child} refer to rows that {parent} does not have")
-        except apsw.SQLError as error:
-            self.notes.append(f"the foreign keys could not be checked: SQLite says: {error}")
 
     def _expect(self, schema: Schema, table: Table, rows: int) -> None:
         """Make sure that no definition that came with the archive has swallowed rows."""
@@ -301,11 +308,7 @@ class SqliteTarget:
         try:
             with self._db:
                 self._run(first, _TABLE_ONLY)
-                made = [
-                    row[1] for row in self._db.execute(f"PRAGMA table_xinfo({quoted(table.name)})")
-                ]
-                if made != [column.name for column in table.columns]:
-                    raise apsw.SQLError("another table")
+                self._refuse_another(table, first)
         except apsw.Error:
             return False
         for statement in rest:
@@ -313,6 +316,25 @@ class SqliteTarget:
             if kind and kind[0].upper() == "CREATE":
                 self._later.append((table.name, statement))
         return True
+
+    def _refuse_another(self, table: Table, statement: str) -> None:
+        """Raise if a definition made other columns, or keys that rows of the archive may break."""
+        db: Any = self._db
+        info = db.execute(f"PRAGMA table_xinfo({quoted(table.name)})").fetchall()
+        if [row[1] for row in info] != [column.name for column in table.columns]:
+            raise apsw.SQLError("another table")
+        known = {
+            frozenset(key.columns) for key in (table.primary_key, *table.candidate_keys) if key
+        }
+        for _, name, *_ in db.execute(f"PRAGMA index_list({quoted(table.name)})").fetchall():
+            index = db.execute(f"PRAGMA index_info({quoted(name)})").fetchall()
+            columns = [row[2] for row in index]
+            if frozenset(columns) not in known:
+                self._declared[table.name] = {row[1]: row[2] for row in info}
+                reason = "the archive does not say that its rows keep it"
+                place = f"({', '.join(columns)}) of main.{table.name}"
+                self.left_out.append(LeftOut("key", place, reason, statement))
+                raise apsw.SQLError(reason)
 
     def _statement(self, schema: Schema, table: Table) -> str:
         lines = [self._column(schema, table, column) for column in table.columns]
@@ -412,8 +434,9 @@ class SqliteTarget:
 
     def _column(self, schema: Schema, table: Table, column: Column) -> str:
         shape = shape_of(self._database, schema.name, column)
-        if self._same and column.type_original is not None and isinstance(shape, Leaf):
-            declared = column.type_original if _plain_declaration(column.type_original) else ""
+        original = self._declared.get(table.name, {}).get(column.name, column.type_original)
+        if self._same and original is not None and isinstance(shape, Leaf):
+            declared = original if _plain_declaration(original) else ""
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
             if " TO " in declared:  # INTERVAL DAY TO SECOND: a word of SQL within a type

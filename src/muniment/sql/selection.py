@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from muniment.errors import UsageError
 from muniment.sql.model import Database, Schema, Table, View
-from muniment.sql.original import join_original, split_original
+from muniment.sql.original import split_original, with_note
 from muniment.sql.types import PredefinedType
 
 __all__ = ["Selection", "broken_view", "view_words"]
@@ -237,9 +237,7 @@ def _without_dangling_keys(
 
 
 def _with_note(table: Table, note: str) -> Table:
-    words, original = split_original(table.description)
-    words = f"{words}\n{note}" if words else note
-    return replace(table, description=join_original(words, original) if original else words)
+    return replace(table, description=with_note(table.description, note))
 
 
 def _matches(patterns: Iterable[str], schema: str, table: str) -> bool:

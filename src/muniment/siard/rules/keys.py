@@ -34,7 +34,7 @@ _MOST_PICKED = 255
 _RUN = struct.Struct("<16sQQ")  # the name of a table, the rows before, and the size of what follows
 _FORM = {
     Kind.DECIMAL: "number",
-    Kind.FLOAT: "float",
+    Kind.FLOAT: "float",  # and then "number": 5.0 refers to 5
     Kind.TIME: "fraction",
     Kind.TIMESTAMP: "fraction",
     Kind.BOOLEAN: "boolean",
@@ -229,6 +229,8 @@ def _normal(cells: list[bytes | None], kind: Kind, name: str) -> list[bytes | No
     if kind is Kind.BINARY:
         return [cell and cell.strip().upper() for cell in cells]
     form: Callable[[bytes], bytes] = FORMS.get(_FORM.get(kind, ""), bytes)
+    if kind is Kind.FLOAT:
+        return [None if cell is None else FORMS["number"](form(cell.strip())) for cell in cells]
     return [None if cell is None else form(cell.strip().removesuffix(b"Z")) for cell in cells]
 
 
