@@ -15,7 +15,7 @@ from muniment.databases.sqlite import SqliteSource
 from muniment.databases.sqlite_target import create_target
 from muniment.databases.sqlite_types import declared_type, sqlite_type
 from muniment.errors import DamagedSource, DatabaseError, Unfit, UsageError
-from muniment.siard import open_siard
+from muniment.siard import open_siard, validate
 from muniment.sql.batch import Batch, cell_value, cells_of, rows_of
 from muniment.sql.model import CheckConstraint, Column, Database, Schema, Table
 from muniment.sql.selection import Selection
@@ -427,3 +427,27 @@ def test_a_check_that_names_no_column_is_left_out(tmp_path: Path) -> None:
         target.define(database)
         target.finish(database)
         assert [item.name for item in target.left_out] == ["bad of main.t"]
+
+
+@pytest.mark.parametrize("length", [126, 128, 129, 700])
+def test_names_of_any_length_are_kept(tmp_path: Path, length: int) -> None:
+    name = ("a long näme " * 60)[:length]
+    path = make(
+        tmp_path / "n.db",
+        f'CREATE TABLE "{name}" ("{name}" INTEGER PRIMARY KEY CHECK ("{name}" > 0), b INT UNIQUE '
+        f'REFERENCES "{name}"); INSERT INTO "{name}" VALUES (1, 1)',
+    )
+    report = archive(f"sqlite:///{path}", tmp_path / "n.siard")
+    found = [f for f in validate(tmp_path / "n.siard") if f.rule == "G_3.5-2"]
+    if length > 128:
+        assert [f.severity for f in found] == ["warning", "warning"]
+        (note,) = report.notes
+        assert note == (
+            "names of more than the 128 characters of SQL:2008 were kept; other products may refuse "
+            f"them: {name[:40]}… ({length})"
+        )
+    else:
+        assert (found, report.notes) == ([], ())
+    restore(tmp_path / "n.siard", f"sqlite:///{tmp_path / 'b.db'}")
+    assert compare(f"sqlite:///{path}", str(tmp_path / "n.siard")).equal
+    assert compare(f"sqlite:///{path}", f"sqlite:///{tmp_path / 'b.db'}").equal

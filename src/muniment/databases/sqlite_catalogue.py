@@ -25,7 +25,7 @@ from muniment.sql.model import (
     UniqueKey,
     View,
 )  # fmt: skip
-from muniment.sql.names import quoted
+from muniment.sql.names import LONGEST, quoted
 from muniment.sql.original import Original, join_original
 from muniment.sql.selection import Selection, broken_view, view_words
 from muniment.sql.types import PredefinedType
@@ -448,9 +448,9 @@ def _primary_key(table: str, columns: list[str]) -> UniqueKey | None:
 
 
 def _generated(kind: str, table: str, number: int | None = None) -> str:
-    """A name for what SQLite gives none, within the 128 characters of SQL."""
-    end = f"_{number}" if number else ""
-    return f"{kind}_{table[: 127 - len(kind) - len(end)]}{end}"
+    """A name for what SQLite gives none, no longer than SQL has room for."""
+    start, end = f"{kind}_", f"_{number}" if number else ""
+    return f"{start}{table[: LONGEST - len(start) - len(end)]}{end}"
 
 
 def _unquote(name: str) -> str:
