@@ -563,6 +563,9 @@ def _without_constraints(database: Database) -> Database:
     def bare(table: Table) -> Table:
         return replace(
             table,
+            columns=tuple(
+                replace(c, nullable=True) if c.nullable is False else c for c in table.columns
+            ),
             description=split_original(table.description)[0],
             primary_key=None,
             foreign_keys=(),
