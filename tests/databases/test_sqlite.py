@@ -62,7 +62,7 @@ def test_declarations_have_a_type(declared: str, type_: str) -> None:
     assert str(declared_type(declared)) == type_
 
 
-@pytest.mark.parametrize("declared", ["", "JSON", "GEOMETRY", "whatever"])
+@pytest.mark.parametrize("declared", ["", "JSON", "GEOMETRY", "whatever", "POINT", "MultiPoint"])
 def test_other_declarations_are_decided_by_content(declared: str) -> None:
     assert declared_type(declared) is None
 

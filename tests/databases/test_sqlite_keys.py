@@ -224,3 +224,17 @@ def _has_misfits(path: Path) -> bool:
                 if odd or class_ not in (*wanted.get(str(declared), (class_,)), "null"):
                     return True
     return False
+
+
+def test_a_collation_that_only_another_program_knows_does_no_harm(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "a.db"))
+    db.create_collation("theirs", lambda a, b: (str(a) > str(b)) - (str(a) < str(b)))
+    db.execute(
+        "CREATE TABLE p (k VARCHAR(9) COLLATE theirs UNIQUE); INSERT INTO p VALUES ('x'), ('y');"
+        "CREATE TABLE c (x VARCHAR(9) REFERENCES p (k)); INSERT INTO c VALUES ('x')"
+    )
+    db.close()
+    report = archive(f"sqlite:///{tmp_path}/a.db", tmp_path / "a.siard")
+    assert not report.notes
+    assert len(archived(tmp_path, "c").foreign_keys) == 1
+    assert [f for f in validate(tmp_path / "a.siard") if f.severity == "error"] == []

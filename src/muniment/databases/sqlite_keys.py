@@ -24,6 +24,7 @@ __all__ = ["KeyJudge"]
 _AT_ONCE = 20  # foreign keys that one pass over a table looks at; SQLite joins 64 tables at most
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
 _SPELT_ALIKE = {Kind.INTEGER, Kind.TEXT, Kind.DATE}  # as numbers and texts of the archive
+_COLLATIONS = {"BINARY", "NOCASE", "RTRIM"}  # SQLite's own; it lists those of others, too
 _BROKEN = "not all rows obey it"
 _LARGEST_MAP = 4 << 20  # bytes, one for each number that there may be
 
@@ -85,7 +86,7 @@ class KeyJudge:
         for column in table.columns:
             if column.name in key.columns and column.nullable is not False:
                 null = f"{quoted(column.name)} IS NULL"
-                yield f"SELECT 1 FROM {self._some_of(table, null)} LIMIT 1"
+                yield f"SELECT 1 FROM {self._archived(table, null)} LIMIT 1"
 
     def _has_twins(self, table: Table, key: UniqueKey) -> bool:
         """Whether values stand twice in a key.
@@ -104,18 +105,33 @@ class KeyJudge:
         ]
         filled = " AND ".join(f"{quoted(column)} IS NOT NULL" for column in key.columns)
         return self._finds(
-            f"SELECT 1 FROM {self._some_of(table, filled)} GROUP BY {', '.join(terms)} "
+            f"SELECT 1 FROM {self._archived(table, filled)} GROUP BY {', '.join(terms)} "
             "HAVING count(*) > 1 LIMIT 1"
         )
 
     def _collations(self, table: str, key: Sequence[str]) -> list[str]:
-        """How the index of a key compares texts; along its order, twins are neighbours."""
+        """How the index of a key compares texts; along its order, twins are neighbours.
+
+        A collation that only another program knows is left aside: the archive has none, either.
+        """
+        for unique, parts in self._indexes(table):
+            if parts.keys() == set(key) and unique:
+                found = (parts[name] if parts[name] in _COLLATIONS else "BINARY" for name in key)
+                return [f" COLLATE {quoted(collation)}" for collation in found]
+        return [""] * len(key)
+
+    def _indexes(self, table: str) -> Iterator[tuple[bool, dict[str, str]]]:
+        """Yield for each index whether all rows differ in it, and the collations by column."""
         for index in self._db.execute(f"PRAGMA index_list({quoted(table)})").fetchall():
             info = self._db.execute(f"PRAGMA index_xinfo({quoted(index[1])})").fetchall()
-            parts = {row[2]: row[4] for row in info if row[5]}
-            if parts.keys() == set(key) and index[2] and not index[4]:
-                return [f" COLLATE {quoted(parts[name])}" for name in key]
-        return [""] * len(key)
+            yield bool(index[2] and not index[4]), {row[2]: row[4] for row in info if row[5]}
+
+    def _is_strange(self, table: str) -> bool:
+        """Whether an index of a table is in an order that SQLite does not know here."""
+        return any(not _COLLATIONS.issuperset(parts.values()) for _, parts in self._indexes(table))
+
+    def _place(self, table: str) -> str:
+        return f"main.{quoted(table)}" + (" NOT INDEXED" if self._is_strange(table) else "")
 
     def _with_foreign_keys(self, table: Table, known: Mapping[str, Table]) -> Table:
         misfits = {key: self._misfit(table, key, known) for key in table.foreign_keys}
@@ -162,10 +178,10 @@ class KeyJudge:
                 or self._lookup_test(key.referenced_table, pairs, number)
             )
         columns = {reference.column for key in keys for reference in key.references}
-        rows = self._some_of(table, "", ",".join(map(quoted, sorted(columns))))
+        rows = f"SELECT {','.join(map(quoted, sorted(columns)))} FROM {self._archived(table)}"
         joins, conditions = "".join(t.join for t in tests), " OR ".join(t.test for t in tests)
         maps = {name: value for test in tests for name, value in test.map.items()}
-        return self._finds(f"SELECT 1 FROM {rows} AS c{joins} WHERE {conditions} LIMIT 1", maps)
+        return self._finds(f"SELECT 1 FROM ({rows}) AS c{joins} WHERE {conditions} LIMIT 1", maps)
 
     def _number_test(self, parent: str, pairs: Sequence[_Pair], number: int) -> _Test | None:
         """Compare with the least and the greatest number of the parent, and look gaps up in a map.
@@ -173,6 +189,8 @@ class KeyJudge:
         A number of every row is so told in an eighth of the time that it takes to find its parent.
         """
         if len(pairs) > 1 or {_kind(column) for column in pairs[0]} != {Kind.INTEGER}:
+            return None
+        if self._is_strange(parent):
             return None
         name, place = quoted(pairs[0][1].name), f"main.{quoted(parent)}"
         # Two statements, so that each finds its end of the index without reading what is between.
@@ -199,15 +217,17 @@ class KeyJudge:
 
     def _text_test(self, table: str, parent: str, pairs: Sequence[_Pair]) -> _Test | None:
         """Compare what stands in the archive, where that is text on one side alone, or made so."""
-        if all(_kinds(*pair) == "same" for pair in pairs) and not any(
+        alike = all(_kinds(*pair) == "same" for pair in pairs)
+        made = any(
             self._is_text(table, ours.name) or self._is_text(parent, theirs.name)
             for ours, theirs in pairs
-        ):
+        )
+        if alike and not made and not self._is_strange(parent):
             return None
         names = tuple(theirs.name for _, theirs in pairs)
         filled = _all(f"{quoted(name)} IS NOT NULL" for name in names)
         found = (
-            f"SELECT {', '.join(map(_as_text, names))} FROM main.{quoted(parent)} WHERE {filled}"
+            f"SELECT {', '.join(map(_as_text, names))} FROM {self._place(parent)} WHERE {filled}"
         )
         collations = self._collations(parent, names)
         values = [_as_text(ours.name, "c.") for ours, _ in pairs]
@@ -217,16 +237,19 @@ class KeyJudge:
     def _lookup_test(self, parent: str, pairs: Sequence[_Pair], number: int) -> _Test:
         """Find each row's parent by its key."""
         there = f"p{number}"
-        on = _all(f"{there}.{quoted(t.name)}=c.{quoted(o.name)}" for o, t in pairs)
+        collations = self._collations(parent, [theirs.name for _, theirs in pairs])
+        on = _all(
+            f"{there}.{quoted(theirs.name)}{collation}=c.{quoted(ours.name)}"
+            for (ours, theirs), collation in zip(pairs, collations, strict=True)
+        )
         join = f" LEFT JOIN main.{quoted(parent)} AS {there} ON {on}"
         return _Test(_all([*_filled(pairs), f"{there}.{quoted(pairs[0][1].name)} IS NULL"]), join)
 
-    def _some_of(self, table: Table, condition: str, columns: str = "*") -> str:
-        """The rows of a table that are archived and meet a condition, for a FROM clause."""
+    def _archived(self, table: Table, condition: str = "") -> str:
+        """The rows of a table that are archived and meet a condition: what follows FROM."""
         own = self._selection.where_of("main", table.name)
         both = _all(filter(None, (f"({own})" if own else "", condition)))
-        place = f"main.{quoted(table.name)}"
-        return f"(SELECT {columns} FROM {place} WHERE {both})" if both else place
+        return self._place(table.name) + (f" WHERE {both}" if both else "")
 
     def _is_text(self, table: str, column: str) -> bool:
         chosen = self._selection.wants_text("main", table, column)

@@ -52,6 +52,8 @@ def declared_type(declared: str) -> PredefinedType | None:
         return PredefinedType(name, length)
     if name.startswith(("INTERVAL ", "TIMESTAMP ", "TIME ")):
         return _standard_type(declared)
+    if name.endswith("POINT"):  # what SpatiaLite and GeoPackage call bytes
+        return None
     if "INT" in name:  # SQLite's own order of rules for affinity; all its integers have 64 bits
         return PredefinedType("BIGINT")
     if "CHAR" in name and length:
