@@ -24,7 +24,7 @@ from muniment.siard.lobs.placement import Placements
 from muniment.siard.lobs.storing import External
 from muniment.sql.batch import Batch
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
-from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
+from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType, View
 from muniment.sql.original import join_original, split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
@@ -544,12 +544,16 @@ def without_originals(database: Database) -> Database:
         columns = tuple(replace(c, type_original=None) for c in table.columns)
         return replace(table, columns=columns, description=split_original(table.description)[0])
 
+    def plain_view(view: View) -> View:
+        return replace(view, description=split_original(view.description)[0])
+
     def plain_schema(schema: Schema) -> Schema:
         return replace(
             schema,
             description=split_original(schema.description)[0],
             types=tuple(map(plain_type, schema.types)),
             tables=tuple(map(plain, schema.tables)),
+            views=tuple(map(plain_view, schema.views)),
         )
 
     return replace(

@@ -167,8 +167,10 @@ class _CatalogueReader:
             check_constraints=tuple(_checks(self._sql["table", name][1] or "", name)),
             triggers=tuple(self._triggers(name)),
         )
-        if self._selection.columns_of("main", name) is None and kind == "table":
-            table = replace(table, description=join_original(None, self._original(name)))
+        if self._selection.columns_of("main", name) is None:
+            plain = [_ordinary(table)] if kind == "virtual" else []
+            original = Original("SQLite", (*plain, *self._original(name)))
+            table = replace(table, description=join_original(None, original))
         return table
 
     def _relation(
@@ -339,13 +341,31 @@ class _CatalogueReader:
                     triggered_action=match["action"].strip(),
                 )
 
-    def _original(self, table: str) -> Original:
-        """The SQL of a table with its indexes and triggers."""
-        statements = [self._sql["table", table][1]]
-        for (kind, _), (owner, sql) in self._sql.items():
-            if kind in ("index", "trigger") and owner.lower() == table.lower() and sql:
-                statements.append(sql)
-        return Original("SQLite", tuple(statements))
+    def _original(self, table: str) -> Iterator[str]:
+        """Yield the SQL of a table with its indexes, triggers and how far its numbers have come."""
+        yield self._sql["table", table][1]
+        yield from self._belonging(table)
+        if ("table", "sqlite_sequence") in self._sql:
+            find = "SELECT max(seq) FROM sqlite_sequence WHERE name=?"
+            ((last,),) = self._db.execute(find, (table,)).fetchall()
+            if isinstance(last, int) and last != self._edge_of(table):
+                name = table.replace("'", "''")
+                yield f"UPDATE sqlite_sequence SET seq = {last} WHERE name = '{name}'"
+
+    def _belonging(self, owner: str) -> Iterator[str]:
+        """Yield the indexes and triggers of a table or view."""
+        for (kind, _), (table, sql) in self._sql.items():
+            if kind in ("index", "trigger") and table.lower() == owner.lower() and sql:
+                yield sql
+
+    def _edge_of(self, table: str) -> int | None:
+        """The number that SQLite goes on from where the rows that are archived come back."""
+        relation = self._result.relations[table]
+        where = self._selection.where_of("main", table)
+        condition = f" WHERE ({where})" if where else ""
+        sql = f"SELECT max({relation.rowid}) FROM main.{quoted(table)}{condition}"
+        ((last,),) = self._db.execute(sql).fetchall()
+        return last if isinstance(last, int) else None
 
     def _view(self, name: str) -> View | None:
         info = self._info(name)
@@ -357,7 +377,10 @@ class _CatalogueReader:
             for _, column, declared, _, _, _, _ in info
         )
         query = self._sql["view", name][1][match.end() :] if match else self._sql["view", name][1]
-        return View(name, columns or UNKNOWN_COLUMNS, query_original=query.strip())
+        view = View(name, columns or UNKNOWN_COLUMNS, query_original=query.strip())
+        if triggers := tuple(self._belonging(name)):
+            view = replace(view, description=join_original(None, Original("SQLite", triggers)))
+        return view
 
     def _with_extra_tables(self, database: Database, views: list[View]) -> Database:
         """Add the tables that are made from views and queries."""
@@ -441,6 +464,12 @@ def _checks(sql: str, table: str) -> Iterator[CheckConstraint]:
         named = position >= 2 and tokens[position - 2][0].upper() == "CONSTRAINT"
         name = _unquote(tokens[position - 1][0]) if named else _generated("ck", table, number)
         yield CheckConstraint(name, sql[tokens[position + 1].end() : tokens[end].start()].strip())
+
+
+def _ordinary(table: Table) -> str:
+    """The statement for an ordinary table that takes the rows of a virtual one."""
+    columns = (f"{quoted(c.name)} {c.type_original or ''}".strip() for c in table.columns)
+    return f"CREATE TABLE {quoted(table.name)} ({', '.join(columns)})"
 
 
 def _primary_key(table: str, columns: list[str]) -> UniqueKey | None:

@@ -28,6 +28,7 @@ from muniment.sql.leftout import (
     left_out_view,
 )
 from muniment.sql.model import (
+    UNKNOWN_COLUMNS,
     CheckConstraint,
     Column,
     Database,
@@ -54,6 +55,8 @@ from muniment.sql.types import Kind, PredefinedType
 __all__ = ["SqliteTarget", "create_target"]
 
 _PROBE = "muniment probe"  # a table that is never kept
+_SEQUENCE = re.compile(r"UPDATE sqlite_sequence SET seq = (?P<last>-?[0-9]{1,19}) WHERE .*", re.S)
+_VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b", re.IGNORECASE)
 _TRIGGER = re.compile(r"\s*CREATE\s+(?:TEMP(?:ORARY)?\s+)?TRIGGER\b", re.IGNORECASE)
 
 
@@ -104,6 +107,7 @@ class SqliteTarget:
         self.left_out: list[LeftOut] = []
         self._later: list[tuple[str, str]] = []  # the table, and the statement for it
         self._strict: list[tuple[str, CheckConstraint]] = []  # checks of other products
+        self._last_numbers: dict[str, int] = {}  # that AUTOINCREMENT has given
         self._declared: dict[str, dict[str, str]] = {}  # as tables' own definitions have them
 
     @property
@@ -194,14 +198,11 @@ class SqliteTarget:
 
     def finish(self, database: Database) -> None:
         """Make what follows the rows, and commit."""
-        for table, statement in self._later:
-            try:
-                self._run(statement)
-            except apsw.Error as error:
-                kind = "trigger" if _TRIGGER.match(statement) else "index"
-                self.left_out.append(LeftOut(kind, f"of {table}", str(error), statement))
+        self._set_last_numbers()
+        self._run_later()
         self._check_checks()
         self._create_views(database)
+        self._run_later()  # triggers of views
         for schema in database.schemas:
             for routine in schema.routines:
                 self.left_out.append(left_out_routine(schema, routine, "SQLite has no routines"))
@@ -211,6 +212,25 @@ class SqliteTarget:
         self._db.execute("PRAGMA synchronous=FULL").fetchall()
         with self._db:
             self._db.execute("PRAGMA user_version=0").fetchall()
+
+    def _run_later(self) -> None:
+        """Run what waited; what fails is left out."""
+        for table, statement in self._later:
+            try:
+                self._run(statement)
+            except apsw.Error as error:
+                kind = "trigger" if _TRIGGER.match(statement) else "index"
+                self.left_out.append(LeftOut(kind, f"of {table}", str(error), statement))
+        self._later.clear()
+
+    def _set_last_numbers(self) -> None:
+        """Let AUTOINCREMENT go on from where it was, beyond rows that were deleted."""
+        db: Any = self._db
+        if not db.execute("SELECT 1 FROM sqlite_schema WHERE name='sqlite_sequence'").fetchall():
+            return
+        for table, last in self._last_numbers.items():
+            db.execute("DELETE FROM sqlite_sequence WHERE name=?", (table,))
+            db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, last))
 
     def _fillable(self, name: str, columns: list[str]) -> frozenset[int]:
         """Which columns SQLite lets be filled piece by piece: not indexed, in rowid tables."""
@@ -284,10 +304,18 @@ class SqliteTarget:
         except apsw.Error:
             return False
         for statement in rest:
-            kind = statement.split(None, 1)[0:1]
-            if kind and kind[0].upper() == "CREATE":
-                self._later.append((table.name, statement))
+            self._take_later(table.name, statement)
         return True
+
+    def _take_later(self, table: str, statement: str) -> None:
+        """Keep a statement that came with a table for when its rows are there."""
+        if found := _SEQUENCE.fullmatch(statement):
+            self._last_numbers[table] = int(found["last"])
+        elif _VIRTUAL.match(statement):
+            reason = "its rows are in an ordinary table"
+            self.left_out.append(LeftOut("virtual table", f"main.{table}", reason, statement))
+        elif statement.split(None, 1)[:1] and statement.split(None, 1)[0].upper() == "CREATE":
+            self._later.append((table, statement))
 
     def _refuse_another(self, table: Table, statement: str) -> None:
         """Raise if a definition made other columns, or keys that rows of the archive may break."""
@@ -457,20 +485,31 @@ class SqliteTarget:
         )
 
     def _refusal_of_view(self, schema: Schema, view: View, query: str) -> str | None:
-        """Make a view and try it; return why that fails."""
+        """Make a view and try it; return why that fails. One that was broken comes back so."""
         name, columns = self._name(schema, view.name), _names(tuple(c.name for c in view.columns))
-        head = f"{quoted(name)} ({columns})" if columns else quoted(name)
         own = self._same and query is view.query_original
+        broken = own and view.columns == UNKNOWN_COLUMNS
+        head = f"{quoted(name)} ({columns})" if columns and not broken else quoted(name)
         self._db.execute("SAVEPOINT making")
         try:
             with nullcontext() if own else self._only_names():
                 self._run(f"CREATE VIEW {head} AS {query}")
-                self._db.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 0").fetchall()
+                if not broken:
+                    self._db.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 0").fetchall()
         except apsw.Error as error:
             self._db.execute("ROLLBACK TO making; RELEASE making")
             return str(error)
         self._db.execute("RELEASE making")
+        if broken:
+            self.notes.append(f"the view {name} came back broken, as it was archived")
+        self._take_triggers(view)
         return None
+
+    def _take_triggers(self, view: View) -> None:
+        _, original = split_original(view.description)
+        if original and original.product == "SQLite" and self._same and not self._prefixed:
+            for statement in original.statements:
+                self._take_later(view.name, statement)
 
 
 _CLAUSES = frozenset(

@@ -22,7 +22,8 @@ def view_words(view: View) -> str:
     """Describe the table that a view's rows become: as a view, it is not in the archive."""
     query = f"The rows of a view: {view.query_original}"
     note = query if view.query_original else "The rows of a view."
-    return f"{view.description}\n{note}" if view.description else note
+    words, _ = split_original(view.description)
+    return f"{words}\n{note}" if words else note
 
 
 def broken_view(name: str) -> str:
