@@ -25,20 +25,28 @@ from muniment.sql.types import Kind, PredefinedType
 __all__ = ["Batches", "Fitter", "Misfit"]
 
 _ANY = rb"[^\xff\xfd]*+"
-_DAY = rb"-?+[0-9]{4,6}+-[0-9]{2}-[0-9]{2}"
-_CLOCK = rb"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]++)?+"
+_DAY, _CLOCK = rb"[0-9]{4}-[0-9]{2}-[0-9]{2}", rb"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]++)?+"
 _ZONE = rb"(?:Z|[+-][0-9]{2}:[0-9]{2})?+"  # other writers leave it there
+_ANY_DAY = rb"-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}"
 
 # What nearly all values look like: SQLite keeps each as the value that it is.
 _USUAL = {
-    Kind.INTEGER: rb"[+-]?+[0-9]{1,15}+",
-    Kind.DECIMAL: rb"[+-]?+(?:[0-9]{1,9}+(?:\.[0-9]{1,6}+)?+|[0-9]{1,13}+(?:\.[0-9]{1,2}+)?+)",
-    Kind.FLOAT: rb"[+-]?+[0-9]{1,40}+(?:\.[0-9]{1,40}+)?+(?:[eE][+-]?[0-9]{1,2}+)?+",
-    Kind.BOOLEAN: rb"(?:true|false|[01])",
-    Kind.DATE: _DAY + _ZONE,
-    Kind.TIME: _CLOCK + _ZONE,
-    Kind.TIMESTAMP: _DAY + rb"T" + _CLOCK + _ZONE,
+    Kind.INTEGER: rb"-?+[0-9]{1,15}+",
+    Kind.DECIMAL: rb"-?+[0-9]{1,9}+(?:\.[0-9]{1,6}+)?+",
+    Kind.FLOAT: rb"-?+[0-9]{1,40}+(?:\.[0-9]{1,40}+)?+(?:[eE][+-]?[0-9]{1,2}+)?+",
+    Kind.BOOLEAN: rb"(?:true|false)",
+    Kind.DATE: _DAY,
+    Kind.TIME: _CLOCK,
+    Kind.TIMESTAMP: _DAY + rb"T" + _CLOCK,
     Kind.INTERVAL: rb"[+-]?P[0-9T][0-9A-Z.]*+",
+}
+# What else they may look like.
+_ALLOWED = {
+    Kind.BOOLEAN: rb"true|false|[01]",
+    Kind.DATE: _ANY_DAY + _ZONE,
+    Kind.TIME: _CLOCK + _ZONE,
+    Kind.TIMESTAMP: _ANY_DAY + rb"T" + _CLOCK + _ZONE,
+    Kind.INTERVAL: _USUAL[Kind.INTERVAL],
 }
 _DIGITS = rb"[+-]?+[0-9]++(?:\.[0-9]*+)?+"
 # Text that no column of numbers takes for a number.
@@ -72,6 +80,7 @@ class Fitter:
 
     types: tuple[PredefinedType | None, ...]  # None for complex values
     declared: tuple[str, ...]  # as SQLite has the columns
+    filled: frozenset[int] = frozenset()  # those in which NULL is unusual
 
     def __call__(self, batches: Iterable[Batch]) -> Batches:
         """Return the batches; SQLite takes them row by row anyway."""
@@ -85,7 +94,8 @@ class Fitter:
 
     @cached_property
     def _usual(self) -> re.Pattern[bytes]:
-        cells = (rb"(?:" + self._form(k) + rb"|\xfe)" for k in range(len(self.types)))
+        forms = map(self._form, range(len(self.types)))
+        cells = (f if k in self.filled else rb"(?:" + f + rb"|\xfe)" for k, f in enumerate(forms))
         return re.compile(rb"(?:" + rb"\xff".join(cells) + rb"\xfd)*+")
 
     @cached_property
@@ -128,12 +138,13 @@ class Fitter:
             case Kind.TEXT:
                 numeral = affinity in _NUMERIC and _is(_NUMERAL, text)
                 return not numeral or self._kept(text, affinity) == text
-        form = _USUAL.get(type_.kind, _ANY)
+        form = _ALLOWED.get(type_.kind, _ANY)
         return re.fullmatch(form, text.encode("utf-8", "surrogatepass")) is not None
 
     def _is_same_number(self, text: str, affinity: str) -> bool:
         """Whether a number of many digits is one of SQLite's own."""
-        if affinity not in _NUMERIC:
+        digits = sum(map(str.isdigit, text))
+        if affinity not in _NUMERIC or (digits <= 15 and "e" not in text.lower()):
             return True  # all digits are kept
         try:
             return Decimal(self._kept(text, affinity)) == Decimal(text.strip())

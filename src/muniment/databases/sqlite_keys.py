@@ -63,6 +63,21 @@ class KeyJudge:
         tables = [self._with_foreign_keys(table, known) for table in tables]
         return replace(database, schemas=(replace(schema, tables=tuple(tables)),))
 
+    def orphans(self, database: Database) -> Iterator[tuple[str, str | None]]:
+        """Yield each table with the one that rows of it refer to in vain.
+
+        None stands for that one where a foreign key leads nowhere: SQLite itself may know more.
+        """
+        known = {table.name: table for _, table in database.tables()}
+        for table in known.values():
+            keys = table.foreign_keys
+            misfits = any(self._misfit(table, key, known) for key in keys)
+            if misfits or table.name in self._catalogue.dangling:
+                yield table.name, None
+            else:
+                broken = self._broken(table, keys, known)
+                yield from dict.fromkeys((table.name, key.referenced_table) for key in broken)
+
     def _with_unique_keys(self, table: Table) -> Table:
         primary, candidates = table.primary_key, table.candidate_keys
         if primary and any(self._finds(query) for query in self._null_queries(table, primary)):
@@ -186,7 +201,7 @@ class KeyJudge:
     def _number_test(self, parent: str, pairs: Sequence[_Pair], number: int) -> _Test | None:
         """Compare with the least and the greatest number of the parent, and look gaps up in a map.
 
-        A number of every row is so told in an eighth of the time that it takes to find its parent.
+        That takes a fifth of the time or less that it takes to find the parent of each row.
         """
         if len(pairs) > 1 or {_kind(column) for column in pairs[0]} != {Kind.INTEGER}:
             return None

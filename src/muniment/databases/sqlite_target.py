@@ -14,8 +14,10 @@ from typing import Any, cast
 import apsw
 
 from muniment.databases.sqlite import connect_sqlite, translated
+from muniment.databases.sqlite_catalogue import read_catalogue
 from muniment.databases.sqlite_fitting import Batches, Fitter, Misfit
 from muniment.databases.sqlite_inserting import Inserter
+from muniment.databases.sqlite_keys import KeyJudge
 from muniment.databases.sqlite_loading import Loader, converter
 from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
@@ -42,6 +44,7 @@ from muniment.sql.model import (
 )  # fmt: skip
 from muniment.sql.names import quoted
 from muniment.sql.original import split_original
+from muniment.sql.selection import Selection
 from muniment.sql.stores import OpenLob
 from muniment.sql.translate import (
     NotTranslatable,
@@ -142,7 +145,9 @@ class SqliteTarget:
         strict = any(row[5] for row in db.execute(f"PRAGMA table_list({name})").fetchall())
         declared = [row[2] for row in db.execute(f"PRAGMA table_xinfo({name})").fetchall()]
         # ANY keeps each value as it is, but in strict tables alone.
-        return Fitter(types, tuple("" if strict and d.upper() == "ANY" else d for d in declared))
+        kept = tuple("" if strict and d.upper() == "ANY" else d for d in declared)
+        filled = (k for k, column in enumerate(table.columns) if column.nullable is False)
+        return Fitter(types, kept, frozenset(filled))
 
     def write(
         self, schema: Schema, table: Table, pieces: Iterable[Batches], open_lob: OpenLob
@@ -247,17 +252,24 @@ class SqliteTarget:
 
     def _check_foreign_keys(self) -> None:
         """Say which rows refer to nothing; a key that leads nowhere is not in the way of others."""
-        db: Any = self._db
-        sql = 'SELECT DISTINCT "table", parent FROM pragma_foreign_key_check(?)'
-        for schema, table in self._database.tables():
-            name = self._name(schema, table.name)
-            try:
-                found = db.execute(sql, (name,)).fetchall()
-            except apsw.SQLError as error:
-                self.notes.append(f"foreign keys of {name} cannot be checked: SQLite says: {error}")
-                continue
-            for child, parent in found:
+        if not any(table.foreign_keys or table.description for _, table in self._database.tables()):
+            return
+        catalogue = read_catalogue(self._db, self._path, Selection())
+        judge = KeyJudge(self._db, catalogue, Selection(), {})
+        for child, parent in judge.orphans(catalogue.database):
+            if parent is None:
+                self._ask_for_orphans(child)
+            else:
                 self.notes.append(f"rows of {child} refer to rows that {parent} does not have")
+
+    def _ask_for_orphans(self, table: str) -> None:
+        db: Any = self._db
+        sql = "SELECT DISTINCT parent FROM pragma_foreign_key_check(?)"
+        try:
+            for (parent,) in db.execute(sql, (table,)).fetchall():
+                self.notes.append(f"rows of {table} refer to rows that {parent} does not have")
+        except apsw.SQLError as error:
+            self.notes.append(f"foreign keys of {table} cannot be checked: SQLite says: {error}")
 
     def _expect(self, schema: Schema, table: Table, rows: int) -> None:
         """Make sure that no definition that came with the archive has swallowed rows."""
