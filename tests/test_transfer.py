@@ -510,17 +510,35 @@ def test_hostile_tables_are_made_by_the_book(
 
 def test_definitions_that_swallow_rows_are_noticed(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "a.db"))
-    db.execute("CREATE TABLE t (x INT); INSERT INTO t VALUES (1), (1), (2)")
+    db.execute("CREATE TABLE t (x INT); INSERT INTO t VALUES (1), (NULL), (2)")
     db.close()
     archive(url(tmp_path / "a.db"), tmp_path / "a.siard")
     tamper(
         tmp_path / "a.siard",
         tmp_path / "evil.siard",
         b"(x INT)",
-        b"(x INT UNIQUE ON CONFLICT IGNORE)",
+        b"(x INT NOT NULL ON CONFLICT IGNORE)",
     )
     with pytest.raises(DatabaseError, match="keep only 2"):
         restore(tmp_path / "evil.siard", url(tmp_path / "b.db"))
+
+
+def test_keys_that_only_a_statement_knows_are_not_made(tmp_path: Path) -> None:
+    """Rows that the archive has twice would be lost to such a key."""
+    db = apsw.Connection(str(tmp_path / "a.db"))
+    db.execute("CREATE TABLE t (x INT, y); INSERT INTO t VALUES (1, 1), (1, 2), (2, 3)")
+    db.close()
+    archive(url(tmp_path / "a.db"), tmp_path / "a.siard")
+    tamper(
+        tmp_path / "a.siard",
+        tmp_path / "evil.siard",
+        b"(x INT, y)",
+        b"(x INT UNIQUE ON CONFLICT IGNORE, y)",
+    )
+    report = restore(tmp_path / "evil.siard", url(tmp_path / "b.db"))
+    (left,) = report.left_out
+    assert str(left) == "key (x) of main.t: the archive does not say that its rows keep it"
+    assert compare(url(tmp_path / "a.db"), url(tmp_path / "b.db")).equal
 
 
 @pytest.mark.parametrize("count", [b"3", b"99"])

@@ -25,7 +25,7 @@ from muniment.siard.lobs.storing import External
 from muniment.sql.batch import Batch
 from muniment.sql.chosen import meant
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
-from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType
+from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType, View
 from muniment.sql.original import join_original, split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
@@ -333,7 +333,8 @@ def copy(
                 done = replace(table, rows=rows)
                 keep(schema, done)
             copied[schema.name, done.name] = done
-    target.finish(_with_tables(database, copied))
+    kept: Callable[[Database], Database] = getattr(source, "kept", lambda known: known)
+    target.finish(kept(_with_tables(database, copied)))
     return {(s.name, t.name): copied[s.name, t.name].rows for s, t in database.tables()}
 
 
@@ -545,12 +546,16 @@ def without_originals(database: Database) -> Database:
         columns = tuple(replace(c, type_original=None) for c in table.columns)
         return replace(table, columns=columns, description=split_original(table.description)[0])
 
+    def plain_view(view: View) -> View:
+        return replace(view, description=split_original(view.description)[0])
+
     def plain_schema(schema: Schema) -> Schema:
         return replace(
             schema,
             description=split_original(schema.description)[0],
             types=tuple(map(plain_type, schema.types)),
             tables=tuple(map(plain, schema.tables)),
+            views=tuple(map(plain_view, schema.views)),
         )
 
     return replace(
@@ -564,6 +569,9 @@ def _without_constraints(database: Database) -> Database:
     def bare(table: Table) -> Table:
         return replace(
             table,
+            columns=tuple(
+                replace(c, nullable=True) if c.nullable is False else c for c in table.columns
+            ),
             description=split_original(table.description)[0],
             primary_key=None,
             foreign_keys=(),

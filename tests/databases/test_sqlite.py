@@ -15,7 +15,7 @@ from muniment.databases.sqlite import SqliteSource
 from muniment.databases.sqlite_target import create_target
 from muniment.databases.sqlite_types import declared_type, sqlite_type
 from muniment.errors import DamagedSource, DatabaseError, Unfit, UsageError
-from muniment.siard import open_siard
+from muniment.siard import open_siard, validate
 from muniment.sql.batch import Batch, cell_value, cells_of, rows_of
 from muniment.sql.model import CheckConstraint, Column, Database, Schema, Table
 from muniment.sql.selection import Selection
@@ -62,7 +62,7 @@ def test_declarations_have_a_type(declared: str, type_: str) -> None:
     assert str(declared_type(declared)) == type_
 
 
-@pytest.mark.parametrize("declared", ["", "JSON", "GEOMETRY", "whatever"])
+@pytest.mark.parametrize("declared", ["", "JSON", "GEOMETRY", "whatever", "POINT", "MultiPoint"])
 def test_other_declarations_are_decided_by_content(declared: str) -> None:
     assert declared_type(declared) is None
 
@@ -427,3 +427,108 @@ def test_a_check_that_names_no_column_is_left_out(tmp_path: Path) -> None:
         target.define(database)
         target.finish(database)
         assert [item.name for item in target.left_out] == ["bad of main.t"]
+
+
+@pytest.mark.parametrize("length", [126, 128, 129, 700])
+def test_names_of_any_length_are_kept(tmp_path: Path, length: int) -> None:
+    name = ("a long näme " * 60)[:length]
+    path = make(
+        tmp_path / "n.db",
+        f'CREATE TABLE "{name}" ("{name}" INTEGER PRIMARY KEY CHECK ("{name}" > 0), b INT UNIQUE '
+        f'REFERENCES "{name}"); INSERT INTO "{name}" VALUES (1, 1)',
+    )
+    report = archive(f"sqlite:///{path}", tmp_path / "n.siard")
+    found = [f for f in validate(tmp_path / "n.siard") if f.rule == "G_3.5-2"]
+    if length > 128:
+        assert [f.severity for f in found] == ["warning", "warning"]
+        (note,) = report.notes
+        assert note == (
+            "names of more than the 128 characters of SQL:2008 were kept; other products may refuse "
+            f"them: {name[:40]}… ({length})"
+        )
+    else:
+        assert (found, report.notes) == ([], ())
+    restore(tmp_path / "n.siard", f"sqlite:///{tmp_path / 'b.db'}")
+    assert compare(f"sqlite:///{path}", str(tmp_path / "n.siard")).equal
+    assert compare(f"sqlite:///{path}", f"sqlite:///{tmp_path / 'b.db'}").equal
+
+
+def definitions_of(path: Path) -> list[tuple[object, ...]]:
+    sql = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+    return apsw.Connection(str(path)).execute(sql).fetchall()
+
+
+ODDITIES = {
+    "AUTOINCREMENT goes on where it was": (
+        "CREATE TABLE t (a INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO t VALUES (1), (7);"
+        "DELETE FROM t WHERE a = 7; CREATE TABLE [it's] (a INTEGER PRIMARY KEY AUTOINCREMENT);"
+        "INSERT INTO [it's] VALUES (9); DELETE FROM [it's];"
+        "CREATE TABLE u (a INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO u VALUES (5)"
+    ),
+    "triggers of views": (
+        "CREATE TABLE t (a INT); CREATE VIEW v (a) AS SELECT a FROM t; CREATE TRIGGER i INSTEAD OF "
+        "INSERT ON v BEGIN INSERT INTO t VALUES (new.a); END"
+    ),
+    "broken views": (
+        "CREATE TABLE t (a INT); CREATE VIEW v AS SELECT b FROM t;"
+        "CREATE VIEW w AS SELECT * FROM nowhere"
+    ),
+    "indexes": (
+        "CREATE TABLE t (a TEXT COLLATE NOCASE, b INT); CREATE INDEX e ON t (lower(a));"
+        "CREATE UNIQUE INDEX p ON t (b) WHERE b > 5; INSERT INTO t VALUES ('x', 1), ('X', 1)"
+    ),
+    "strict tables": (
+        "CREATE TABLE t (a ANY, b INT, c BLOB, PRIMARY KEY (b)) STRICT, WITHOUT ROWID;"
+        "INSERT INTO t VALUES ('007', 1, x'00'), ('x', 2, NULL)"
+    ),
+    "points": "CREATE TABLE t (a POINT, b MULTIPOINT); INSERT INTO t VALUES (x'00', NULL)",
+}
+
+
+@pytest.mark.parametrize("oddity", ODDITIES)
+def test_what_is_odd_in_sqlite_comes_back(tmp_path: Path, oddity: str) -> None:
+    path, siard, back = tmp_path / "a.db", tmp_path / "a.siard", tmp_path / "b.db"
+    make(path, ODDITIES[oddity])
+    archive(f"sqlite:///{path}", siard)
+    assert [f for f in validate(siard) if f.severity == "error"] == []
+    assert restore(siard, f"sqlite:///{back}").left_out == ()
+    for other in (str(siard), f"sqlite:///{back}"):
+        assert compare(f"sqlite:///{path}", other).equal
+    found = [
+        [" ".join(str(d).replace('"', "").split()) for d in definitions_of(p)] for p in (path, back)
+    ]
+    assert found[0] == found[1]
+    if "AUTOINCREMENT" in oddity:
+        sql = "SELECT name, seq FROM sqlite_sequence ORDER BY name"
+        numbers = [apsw.Connection(str(p)).execute(sql).fetchall() for p in (path, back)]
+        assert numbers[0] == numbers[1]
+
+
+def test_virtual_tables_come_back_as_ordinary_ones_and_their_statements_are_kept(
+    tmp_path: Path,
+) -> None:
+    path, siard, back = tmp_path / "a.db", tmp_path / "a.siard", tmp_path / "b.db"
+    make(
+        path,
+        "CREATE VIRTUAL TABLE f USING fts5(a, b); INSERT INTO f VALUES ('x', '007');"
+        "CREATE VIRTUAL TABLE r USING rtree(id, low, high); INSERT INTO r VALUES (1, 0.5, 2)",
+    )
+    archive(f"sqlite:///{path}", siard)
+    report = restore(siard, f"sqlite:///{back}")
+    assert [(item.kind, item.sql) for item in report.left_out] == [
+        ("virtual table", "CREATE VIRTUAL TABLE f USING fts5(a, b)"),
+        ("virtual table", "CREATE VIRTUAL TABLE r USING rtree(id, low, high)"),
+    ]
+    for other in (str(siard), f"sqlite:///{back}"):
+        assert compare(f"sqlite:///{path}", other).equal
+
+
+def test_triggers_of_views_are_listed_for_other_products(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db", ODDITIES["triggers of views"])
+    archive(f"sqlite:///{path}", tmp_path / "a.siard")
+    report = restore(tmp_path / "a.siard", f"duckdb:///{tmp_path}/b.duckdb")
+    assert [(item.kind, item.name) for item in report.left_out] == [("trigger", "of main.v")]
+    archive(f"sqlite:///{path}", tmp_path / "v.siard", Selection(views=("v",)))
+    with open_siard(tmp_path / "v.siard") as source:
+        description = source.describe().schema("main").table("v").description
+    assert description == "The rows of a view: SELECT a FROM t"

@@ -42,7 +42,7 @@ _LEAST_INDEX_MEMORY = 32_000_000  # what DuckDB keeps of all its tables
     callback=pairs("OLD=NEW"),
     help="Restore a schema under another name (repeatable).",
 )
-@click.option("--no-constraints", is_flag=True, help="Leave out keys and checks.")
+@click.option("--no-constraints", is_flag=True, help="Leave out keys, checks and NOT NULL.")
 @click.option(
     "--replace",
     is_flag=True,

@@ -37,13 +37,14 @@ from muniment.normal import Normal, normal_forms, shared_forms
 from muniment.siard import SiardSource, open_siard
 from muniment.siard.lobs.folders import Root
 from muniment.siard.volumes import exists
-from muniment.sql.model import Schema, Table
+from muniment.sql.model import Database, Schema, Table
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source
 from muniment.transfer import Progress
 
 __all__ = ["Comparison", "Difference", "TableComparison", "compare"]
 
+_KEYS = (" primary key", " candidate keys", " foreign keys")  # where definitions may differ
 _SMALL = 24 << 20  # bytes that take no time to digest in order, and are not worth a process
 
 
@@ -170,7 +171,7 @@ def _compare_once(
         expect(max(left.size(), right.size()))
         ordered = size < _SMALL if ordered is None else ordered
         side = stack.enter_context(reading_side(left, 1 if size < _SMALL else jobs))
-        differences = list(compare_definitions(first, second))
+        differences = _definition_differences((left, first), (right, second))
         tables = []
         pairs = matched_tables(first, second)
         watch = _Watch(progress, sum(pair.b[1].rows for pair in pairs if pair.b))
@@ -209,6 +210,23 @@ def _compare_once(
 def _narrowed(reads: tuple[Read, Read], forms: tuple[Normal, Normal]) -> tuple[Read, Read]:
     a, b = (replace(r, normal=n, ordered=False) for r, n in zip(reads, forms, strict=True))
     return a, b
+
+
+def _definition_differences(
+    left: tuple[Any, Database], right: tuple[Any, Database]
+) -> list[Difference]:
+    """Compare definitions; a key that one side alone has may be one that rows do not keep.
+
+    Whether they do is asked only then: it takes a source longer than to read the definitions.
+    """
+    differences = list(compare_definitions(left[1], right[1]))
+    if any(difference.where.endswith(_KEYS) for difference in differences):
+        first, second = (
+            source.kept(known) if hasattr(source, "kept") else known
+            for source, known in (left, right)
+        )
+        differences = list(compare_definitions(first, second))
+    return differences
 
 
 class _Watch:

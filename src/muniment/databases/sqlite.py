@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import apsw
 
 from muniment.databases.sqlite_catalogue import Catalogue, Relation, read_catalogue
+from muniment.databases.sqlite_keys import KeyJudge
 from muniment.databases.sqlite_types import (
     Expression,
     Marks,
@@ -121,6 +122,7 @@ class SqliteSource:
         ).fetchall()  # the snapshot starts here
         self._utf8 = self._encoding() == "utf-8"
         self._long: set[str] = set()  # tables known to hold long text
+        self._counted: dict[str, int] = {}  # rows of the tables that were read
         self._checked = LineCheck()
         self._stepping: list[Generator[Batch | int, None, None]] = []  # rows under way
         try:
@@ -275,12 +277,24 @@ class SqliteSource:
         if relation.where or relation.base is None:
             return None
         if read == table.rows:  # as many as there are numbers from the first rowid to the last
+            self._counted[table.name] = read
             return read
         try:
             ((rows,),) = self._db.execute(f"SELECT count(*) FROM {relation.sql}").fetchall()
         except apsw.Error as error:
             raise translated(error, self.path, f"{schema.name}.{table.name}") from error
+        self._counted[table.name] = int(rows)
         return int(rows)
+
+    def kept(self, database: Database) -> Database:
+        """Return the definitions without the keys that rows do not keep; notes name those."""
+        judge = KeyJudge(self._db, self._catalogue, self._selection, self._counted)
+        try:
+            database = judge.kept(database)
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
+        self.notes += judge.notes
+        return database
 
     def misfits(self) -> list[Unfit]:
         """Find, in every table, the columns that hold values of another class than declared."""

@@ -25,7 +25,7 @@ from muniment.sql.model import (
     UniqueKey,
     View,
 )  # fmt: skip
-from muniment.sql.names import quoted
+from muniment.sql.names import LONGEST, quoted
 from muniment.sql.original import Original, join_original
 from muniment.sql.selection import Selection, broken_view, view_words
 from muniment.sql.types import PredefinedType
@@ -44,6 +44,7 @@ class Relation:
     has_rowid: bool = False
     rowid: str = "rowid"
     where: str | None = None
+    alias: str | None = None  # the column that is the rowid
     private: bool = False  # in a temporary table, which only this connection sees
 
 
@@ -54,6 +55,8 @@ class Catalogue:
     database: Database = field(default_factory=lambda: Database(""))
     relations: dict[str, Relation] = field(default_factory=dict)
     mixed: set[tuple[str, str]] = field(default_factory=set)  # columns archived as text
+    # Foreign keys by table that lead nowhere, each with the reason.
+    dangling: dict[str, list[tuple[ForeignKey, str]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
 
@@ -160,6 +163,8 @@ class _CatalogueReader:
         rowid_alias = (
             len(keys) == 1 and relation.has_rowid and self._is_rowid(name, keys[0][1], info)
         )
+        if rowid_alias and not relation.private:
+            self._result.relations[name] = replace(relation, alias=keys[0][1])
         never_null = {column for _, column in keys} if without_rowid or rowid_alias else set()
         columns = tuple(self._columns(name, info, never_null, relation))
         table = Table(
@@ -167,14 +172,16 @@ class _CatalogueReader:
             folder=f"table{len(self._result.relations) - 1}",
             columns=columns,
             rows=self._estimate(relation),
-            primary_key=UniqueKey(f"pk_{name}", tuple(c for _, c in keys)) if keys else None,
+            primary_key=_primary_key(name, [c for _, c in keys]),
             foreign_keys=tuple(self._foreign_keys(name)),
             candidate_keys=tuple(self._candidate_keys(name)),
             check_constraints=tuple(_checks(self._sql["table", name][1] or "", name)),
             triggers=tuple(self._triggers(name)),
         )
-        if self._selection.columns_of("main", name) is None and kind == "table":
-            table = replace(table, description=join_original(None, self._original(name)))
+        if self._selection.columns_of("main", name) is None:
+            plain = [_ordinary(table)] if kind == "virtual" else []
+            original = Original("SQLite", (*plain, *self._original(name)))
+            table = replace(table, description=join_original(None, original))
         return table
 
     def _relation(
@@ -281,13 +288,9 @@ class _CatalogueReader:
                     (pk, column) for _, column, _, _, _, pk, _ in self._info(parent) if pk
                 )
                 targets = [column for _, column in keys]
-            if len(targets) != len(parts):
-                self._result.notes.append(
-                    f"a foreign key of {table} to {parent} matches no key there and was left out"
-                )
-                continue
-            yield ForeignKey(
-                name=f"fk_{table}_{max(row[0] for row in rows) - number + 1}",
+            pairs = zip(parts, [*targets, *[""] * len(parts)], strict=False)
+            key = ForeignKey(
+                name=_generated("fk", table, max(row[0] for row in rows) - number + 1),
                 referenced_schema="main",
                 referenced_table=parent,
                 references=tuple(
@@ -295,11 +298,26 @@ class _CatalogueReader:
                         self._spelling(row[3], self._columns_of.get(table, [])),
                         self._spelling(target, self._columns_of.get(parent, [])),
                     )
-                    for row, target in zip(parts, targets, strict=True)
+                    for row, target in pairs
                 ),
                 delete_action=on_delete,
                 update_action=on_update,
             )
+            if reason := self._leads_nowhere(key, len(targets)):
+                self._result.dangling.setdefault(table, []).append((key, reason))
+            else:
+                yield key
+
+    def _leads_nowhere(self, key: ForeignKey, wanted: int) -> str | None:
+        """Say what a foreign key lacks at its other end, if anything."""
+        parent = key.referenced_table
+        if parent not in self._columns_of or self._kinds[parent][0] == "shadow":
+            return f"there is no table {parent}"
+        if wanted != len(key.references):
+            return f"{parent} has no key for it"
+        there = self._columns_of[parent]
+        missing = [r.referenced for r in key.references if r.referenced not in there]
+        return f"{parent} has no column {missing[0]}" if missing else None
 
     @staticmethod
     def _spelling(name: str, known: list[str]) -> str:
@@ -314,7 +332,7 @@ class _CatalogueReader:
             if not unique or partial or origin == "pk" or None in columns:
                 continue
             number += 1
-            shown = name if origin == "c" else f"uq_{table}_{number}"
+            shown = name if origin == "c" else _generated("uq", table, number)
             yield UniqueKey(shown, tuple(columns))
 
     def _triggers(self, table: str) -> Iterator[Trigger]:
@@ -333,11 +351,29 @@ class _CatalogueReader:
                     triggered_action=match["action"].strip(),
                 )
 
-    def _original(self, table: str) -> Original:
-        """The SQL of a table with its indexes and triggers."""
-        attached = self._attached.get(table.lower(), ())
-        statements = (self._sql["table", table][1], *(sql for _, _, sql in attached if sql))
-        return Original("SQLite", statements)
+    def _original(self, table: str) -> Iterator[str]:
+        """Yield the SQL of a table with its indexes, triggers and how far its numbers have come."""
+        yield self._sql["table", table][1]
+        yield from self._belonging(table)
+        if ("table", "sqlite_sequence") in self._sql:
+            find = "SELECT max(seq) FROM sqlite_sequence WHERE name=?"
+            ((last,),) = self._db.execute(find, (table,)).fetchall()
+            if isinstance(last, int) and last != self._edge_of(table):
+                name = table.replace("'", "''")
+                yield f"UPDATE sqlite_sequence SET seq = {last} WHERE name = '{name}'"
+
+    def _belonging(self, owner: str) -> Iterator[str]:
+        """Yield the indexes and triggers of a table or view."""
+        yield from (sql for _, _, sql in self._attached.get(owner.lower(), ()) if sql)
+
+    def _edge_of(self, table: str) -> int | None:
+        """The number that SQLite goes on from where the rows that are archived come back."""
+        relation = self._result.relations[table]
+        where = self._selection.where_of("main", table)
+        condition = f" WHERE ({where})" if where else ""
+        sql = f"SELECT max({relation.rowid}) FROM main.{quoted(table)}{condition}"
+        ((last,),) = self._db.execute(sql).fetchall()
+        return last if isinstance(last, int) else None
 
     def _view(self, name: str) -> View | None:
         info = self._info(name)
@@ -349,7 +385,10 @@ class _CatalogueReader:
             for _, column, declared, _, _, _, _ in info
         )
         query = self._sql["view", name][1][match.end() :] if match else self._sql["view", name][1]
-        return View(name, columns or UNKNOWN_COLUMNS, query_original=query.strip())
+        view = View(name, columns or UNKNOWN_COLUMNS, query_original=query.strip())
+        if triggers := tuple(self._belonging(name)):
+            view = replace(view, description=join_original(None, Original("SQLite", triggers)))
+        return view
 
     def _with_extra_tables(self, database: Database, views: list[View]) -> Database:
         """Add the tables that are made from views and queries."""
@@ -431,8 +470,24 @@ def _checks(sql: str, table: str) -> Iterator[CheckConstraint]:
                 break
         number += 1
         named = position >= 2 and tokens[position - 2][0].upper() == "CONSTRAINT"
-        name = _unquote(tokens[position - 1][0]) if named else f"ck_{table}_{number}"
+        name = _unquote(tokens[position - 1][0]) if named else _generated("ck", table, number)
         yield CheckConstraint(name, sql[tokens[position + 1].end() : tokens[end].start()].strip())
+
+
+def _ordinary(table: Table) -> str:
+    """The statement for an ordinary table that takes the rows of a virtual one."""
+    columns = (f"{quoted(c.name)} {c.type_original or ''}".strip() for c in table.columns)
+    return f"CREATE TABLE {quoted(table.name)} ({', '.join(columns)})"
+
+
+def _primary_key(table: str, columns: list[str]) -> UniqueKey | None:
+    return UniqueKey(_generated("pk", table), tuple(columns)) if columns else None
+
+
+def _generated(kind: str, table: str, number: int | None = None) -> str:
+    """A name for what SQLite gives none, no longer than SQL has room for."""
+    start, end = f"{kind}_", f"_{number}" if number else ""
+    return f"{start}{table[: LONGEST - len(start) - len(end)]}{end}"
 
 
 def _unquote(name: str) -> str:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, cast
 
 import apsw
 
 from muniment.databases.sqlite import connect_sqlite, translated
+from muniment.databases.sqlite_catalogue import read_catalogue
+from muniment.databases.sqlite_fitting import Batches, Fitter, Misfit
+from muniment.databases.sqlite_inserting import Inserter
+from muniment.databases.sqlite_keys import KeyJudge
+from muniment.databases.sqlite_loading import Loader, converter
 from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
 from muniment.finished import appearing
-from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_value
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -28,21 +31,21 @@ from muniment.sql.leftout import (
     left_out_view,
 )
 from muniment.sql.model import (
+    UNKNOWN_COLUMNS,
     CheckConstraint,
     Column,
     Database,
     ForeignKey,
     Leaf,
     Schema,
-    Shape,
     Table,
     UniqueKey,
     View,
     shape_of,
 )  # fmt: skip
 from muniment.sql.names import quoted
-from muniment.sql.nested import nested_value
 from muniment.sql.original import split_original
+from muniment.sql.selection import Selection
 from muniment.sql.stores import OpenLob
 from muniment.sql.translate import (
     NotTranslatable,
@@ -51,17 +54,13 @@ from muniment.sql.translate import (
     translated_view,
     translation_note,
 )
-from muniment.sql.types import Kind
-from muniment.sql.values import with_values
+from muniment.sql.types import Kind, PredefinedType
 
 __all__ = ["SqliteTarget", "create_target"]
 
-# Control characters that stand for the bytes of structure while a batch is text.
-_PIECE = 1 << 20  # bytes of a large object that are held
-_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
-_TO_TEXT = bytes.maketrans(CELL + ROW + NULL, b"\x1f\x1f\x1e")
-_CELL, _NULL = "\x1f", "\x1e"
 _PROBE = "muniment probe"  # a table that is never kept
+_SEQUENCE = re.compile(r"UPDATE sqlite_sequence SET seq = (?P<last>-?[0-9]{1,19}) WHERE .*", re.S)
+_VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b", re.IGNORECASE)
 _TRIGGER = re.compile(r"\s*CREATE\s+(?:TEMP(?:ORARY)?\s+)?TRIGGER\b", re.IGNORECASE)
 
 
@@ -105,20 +104,6 @@ def _tables_and_views(path: Path) -> set[str]:
         db.close(True)
 
 
-@dataclass(frozen=True, slots=True)
-class Batches:
-    """The batches of a part, as they are."""
-
-    batches: tuple[Batch, ...]
-    rows: int
-
-
-def keep(batches: Iterable[Batch]) -> Batches:
-    """Return the batches; SQLite takes them row by row anyway."""
-    kept = tuple(batches)
-    return Batches(kept, sum(batch.rows for batch in kept))
-
-
 class SqliteTarget:
     """An SQLite file in the making."""
 
@@ -128,6 +113,8 @@ class SqliteTarget:
         self.left_out: list[LeftOut] = []
         self._later: list[tuple[str, str]] = []  # the table, and the statement for it
         self._strict: list[tuple[str, CheckConstraint]] = []  # checks of other products
+        self._last_numbers: dict[str, int] = {}  # that AUTOINCREMENT has given
+        self._declared: dict[str, dict[str, str]] = {}  # as tables' own definitions have them
 
     @property
     def bytes_written(self) -> int:
@@ -146,59 +133,88 @@ class SqliteTarget:
         }
         refuse_losses(self._path, self._there, coming)
         # The file is new, so its journal stays empty; rolling back a refused definition needs one.
-        # Rows come before verdicts: a check of another product is tested when they are all there.
-        checks = f"ignore_check_constraints={'OFF' if self._same else 'ON'}"
-        for pragma in ("journal_mode=MEMORY", "synchronous=OFF", "foreign_keys=OFF", checks):
+        for pragma in ("journal_mode=MEMORY", "synchronous=OFF", "foreign_keys=OFF"):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
+        self._ignore_checks(not self._same)
         self._db.execute("BEGIN")
         for schema, table in database.tables():
             self._create(schema, table)
         # Asked once: SQLite goes through all tables to answer for one.
         rows = self._db.execute("PRAGMA table_list").fetchall()
         self._without_rowid = {str(row[1]).lower() for row in rows if row[4]}
+        self._strict_tables = {str(row[1]).lower() for row in rows if row[5]}
 
-    def encoder(self, schema: Schema, table: Table) -> Callable[[Iterable[Batch]], Batches]:
-        """Return what a worker does with batches: nothing."""
-        return keep
+    def encoder(self, schema: Schema, table: Table) -> Fitter:
+        """Return what a worker does with batches: look for values that are not of their type."""
+        shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
+        types = tuple(shape.type if isinstance(shape, Leaf) else None for shape in shapes)
+        name, db = self._name(schema, table.name), cast(Any, self._db)
+        strict = name.lower() in self._strict_tables
+        declared = [row[2] for row in db.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()]
+        # ANY keeps each value as it is, but in strict tables alone.
+        kept = tuple("" if strict and d.upper() == "ANY" else d for d in declared)
+        filled = (k for k, column in enumerate(table.columns) if column.nullable is False)
+        return Fitter(types, kept, frozenset(filled))
 
     def write(
         self, schema: Schema, table: Table, pieces: Iterable[Batches], open_lob: OpenLob
     ) -> int:
         """Insert the rows."""
-        shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
-        info = list(
-            self._db.execute(f"PRAGMA table_xinfo({quoted(self._name(schema, table.name))})")
-        )
-        # Generated columns compute their own values.
-        kept = [cid for cid, _, _, _, _, _, hidden in info if hidden not in (2, 3)]
-        insert = self._insert(schema, table, kept)
-        converters = [_converter(shape, row[2]) for shape, row in zip(shapes, info, strict=True)]
-        name = self._name(schema, table.name)
-        fillable = self._fillable(name, [row[1] for row in info])
-        load = _Loader(shapes, converters, kept, partial(open_lob, schema, table), fillable)
-        rows = 0
+        rows, insert = 0, self._inserter(schema, table, open_lob)
         for piece in pieces:
+            if misfit := piece.misfit:
+                raise self._unfit(schema, table, replace(misfit, row=rows + misfit.row))
             for batch in piece.batches:
-                if REF in batch.data:
-                    self._insert_with_objects(insert, load, batch, name, info)
-                elif _SURROGATE.search(batch.data):
-                    self._insert_as_bytes(insert, load(batch))
-                else:
-                    self._db.executemany(insert, load(batch))
+                insert(batch, rows)
                 rows += batch.rows
+        if insert.ignoring:
+            made = self._name(schema, table.name)
+            self._strict += [(made, check) for check in table.check_constraints]
+            self._ignore_checks(not self._same)
         self._expect(schema, table, rows)
         return rows
 
+    def _inserter(self, schema: Schema, table: Table, open_lob: OpenLob) -> Inserter:
+        name, db = self._name(schema, table.name), cast(Any, self._db)
+        info = db.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()
+        # Generated columns compute their own values.
+        kept = [cid for cid, _, _, _, _, _, hidden in info if hidden not in (2, 3)]
+        shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
+        converters = [converter(shape, row[2]) for shape, row in zip(shapes, info, strict=True)]
+        columns = [row[1] for row in info]
+        fillable = self._fillable(name, columns)
+        load = Loader(shapes, converters, kept, partial(open_lob, schema, table), fillable)
+        ignore = self._ignore_checks if self._same else None
+        return Inserter(self._db, f"{schema.name}.{table.name}", name, columns, kept, load, ignore)
+
+    def _ignore_checks(self, ignored: bool) -> None:
+        """Rows come before verdicts: a check that they may break is tested when all are there."""
+        state = "ON" if ignored else "OFF"
+        self._db.execute(f"PRAGMA ignore_check_constraints={state}").fetchall()
+
+    @staticmethod
+    def _unfit(schema: Schema, table: Table, misfit: Misfit) -> DatabaseError:
+        column = table.columns[misfit.column]
+        text = misfit.text if len(misfit.text) <= 60 else f"{misfit.text[:40]}…"
+        textual = isinstance(column.type, PredefinedType) and column.type.kind is Kind.TEXT
+        return DatabaseError(
+            f"{schema.name}.{table.name}.{column.name}, row {misfit.row}: "
+            + (
+                f"a column declared {column.type_original} would change the text {text!r}; "
+                "restore the archive with --sql-types"
+                if textual
+                else f"{text!r} is no {column.type} that SQLite can keep; "
+                "muniment validate shows what is wrong with the archive"
+            )
+        )
+
     def finish(self, database: Database) -> None:
         """Make what follows the rows, and commit."""
-        for table, statement in self._later:
-            try:
-                self._run(statement)
-            except apsw.Error as error:
-                kind = "trigger" if _TRIGGER.match(statement) else "index"
-                self.left_out.append(LeftOut(kind, f"of {table}", str(error), statement))
+        self._set_last_numbers()
+        self._run_later()
         self._check_checks()
         self._create_views(database)
+        self._run_later()  # triggers of views
         for schema in database.schemas:
             for routine in schema.routines:
                 self.left_out.append(left_out_routine(schema, routine, "SQLite has no routines"))
@@ -208,6 +224,25 @@ class SqliteTarget:
         self._db.execute("PRAGMA synchronous=FULL").fetchall()
         with self._db:
             self._db.execute("PRAGMA user_version=0").fetchall()
+
+    def _run_later(self) -> None:
+        """Run what waited; what fails is left out."""
+        for table, statement in self._later:
+            try:
+                self._run(statement)
+            except apsw.Error as error:
+                kind = "trigger" if _TRIGGER.match(statement) else "index"
+                self.left_out.append(LeftOut(kind, f"of {table}", str(error), statement))
+        self._later.clear()
+
+    def _set_last_numbers(self) -> None:
+        """Let AUTOINCREMENT go on from where it was, beyond rows that were deleted."""
+        db: Any = self._db
+        if not db.execute("SELECT 1 FROM sqlite_schema WHERE name='sqlite_sequence'").fetchall():
+            return
+        for table, last in self._last_numbers.items():
+            db.execute("DELETE FROM sqlite_sequence WHERE name=?", (table,))
+            db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, last))
 
     def _fillable(self, name: str, columns: list[str]) -> frozenset[int]:
         """Which columns SQLite lets be filled piece by piece: not indexed, in rowid tables."""
@@ -221,49 +256,26 @@ class SqliteTarget:
         }
         return frozenset(k for k, column in enumerate(columns) if column not in indexed)
 
-    def _insert_with_objects(
-        self, insert: str, load: _Loader, batch: Batch, name: str, info: list[Any]
-    ) -> None:
-        """Insert rows one by one; a large object is written into its row piece by piece."""
-        if _SURROGATE.search(batch.data):
-            self._insert_as_bytes(insert, load.whole(batch))
-            return
-        for row, objects in load.with_objects(batch):
-            try:
-                self._db.execute(insert, row)
-            except apsw.ConstraintError:
-                if not objects:
-                    raise
-                self._db.execute(insert, load.filled(row, objects))  # a check looks at them
-                continue
-            rowid = self._db.last_insert_rowid()
-            for k, reference in objects:
-                with (
-                    load.open(reference) as stream,
-                    self._db.blob_open("main", name, info[k][1], rowid, True) as blob,
-                ):
-                    while chunk := stream.read(_PIECE):
-                        blob.write(chunk)
-
-    def _insert_as_bytes(self, insert: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Insert rows whose text has half of a surrogate pair; the driver wants it as bytes."""
-        for row in rows:
-            odd = [isinstance(v, str) and not v.isascii() for v in row]
-            marks = ",".join("CAST(? AS TEXT)" if cast else "?" for cast in odd)
-            head = insert[: insert.rindex("(")]
-            values = tuple(
-                v.encode("utf-8", "surrogatepass") if cast else v
-                for v, cast in zip(row, odd, strict=True)
-            )
-            self._db.execute(f"{head}({marks})", values)
-
     def _check_foreign_keys(self) -> None:
-        sql = 'SELECT DISTINCT "table", parent FROM pragma_foreign_key_check'
-        try:
-            for child, parent in self._db.execute(sql).fetchall():
+        """Say which rows refer to nothing; a key that leads nowhere is not in the way of others."""
+        if not any(table.foreign_keys or table.description for _, table in self._database.tables()):
+            return
+        catalogue = read_catalogue(self._db, self._path, Selection())
+        judge = KeyJudge(self._db, catalogue, Selection(), {})
+        for child, parent in judge.orphans(catalogue.database):
+            if parent is None:
+                self._ask_for_orphans(child)
+            else:
                 self.notes.append(f"rows of {child} refer to rows that {parent} does not have")
+
+    def _ask_for_orphans(self, table: str) -> None:
+        db: Any = self._db
+        sql = "SELECT DISTINCT parent FROM pragma_foreign_key_check(?)"
+        try:
+            for (parent,) in db.execute(sql, (table,)).fetchall():
+                self.notes.append(f"rows of {table} refer to rows that {parent} does not have")
         except apsw.SQLError as error:
-            self.notes.append(f"the foreign keys could not be checked: SQLite says: {error}")
+            self.notes.append(f"foreign keys of {table} cannot be checked: SQLite says: {error}")
 
     def _expect(self, schema: Schema, table: Table, rows: int) -> None:
         """Make sure that no definition that came with the archive has swallowed rows."""
@@ -306,18 +318,41 @@ class SqliteTarget:
         try:
             with self._db:
                 self._run(first, _TABLE_ONLY)
-                made = [
-                    row[1] for row in self._db.execute(f"PRAGMA table_xinfo({quoted(table.name)})")
-                ]
-                if made != [column.name for column in table.columns]:
-                    raise apsw.SQLError("another table")
+                self._refuse_another(table, first)
         except apsw.Error:
             return False
         for statement in rest:
-            kind = statement.split(None, 1)[0:1]
-            if kind and kind[0].upper() == "CREATE":
-                self._later.append((table.name, statement))
+            self._take_later(table.name, statement)
         return True
+
+    def _take_later(self, table: str, statement: str) -> None:
+        """Keep a statement that came with a table for when its rows are there."""
+        if found := _SEQUENCE.fullmatch(statement):
+            self._last_numbers[table] = int(found["last"])
+        elif _VIRTUAL.match(statement):
+            reason = "its rows are in an ordinary table"
+            self.left_out.append(LeftOut("virtual table", f"main.{table}", reason, statement))
+        elif statement.split(None, 1)[:1] and statement.split(None, 1)[0].upper() == "CREATE":
+            self._later.append((table, statement))
+
+    def _refuse_another(self, table: Table, statement: str) -> None:
+        """Raise if a definition made other columns, or keys that rows of the archive may break."""
+        db: Any = self._db
+        info = db.execute(f"PRAGMA table_xinfo({quoted(table.name)})").fetchall()
+        if [row[1] for row in info] != [column.name for column in table.columns]:
+            raise apsw.SQLError("another table")
+        known = {
+            frozenset(key.columns) for key in (table.primary_key, *table.candidate_keys) if key
+        }
+        for _, name, *_ in db.execute(f"PRAGMA index_list({quoted(table.name)})").fetchall():
+            index = db.execute(f"PRAGMA index_info({quoted(name)})").fetchall()
+            columns = [row[2] for row in index]
+            if frozenset(columns) not in known:
+                self._declared[table.name] = {row[1]: row[2] for row in info}
+                reason = "the archive does not say that its rows keep it"
+                place = f"({', '.join(columns)}) of main.{table.name}"
+                self.left_out.append(LeftOut("key", place, reason, statement))
+                raise apsw.SQLError(reason)
 
     def _statement(self, schema: Schema, table: Table) -> str:
         lines = [self._column(schema, table, column) for column in table.columns]
@@ -401,7 +436,7 @@ class SqliteTarget:
                 self._db.config(setting, value)
 
     def _check_checks(self) -> None:
-        """Say which checks of another product the rows break as SQLite reads them."""
+        """Say which checks the rows break; those of another product as SQLite reads them."""
         db: Any = self._db
         for table, check in self._strict:
             sql = f"SELECT 1 FROM {quoted(table)} WHERE NOT ({check.condition}) LIMIT 1"
@@ -410,15 +445,17 @@ class SqliteTarget:
             except apsw.Error:
                 broken = [()]
             if broken:
+                reading = "" if self._same else " as SQLite reads it"
                 self.notes.append(
-                    f"rows of {table} break the check {check.name} as SQLite reads it; it is "
+                    f"rows of {table} break the check {check.name}{reading}; it is "
                     "there, and new rows have to meet it"
                 )
 
     def _column(self, schema: Schema, table: Table, column: Column) -> str:
         shape = shape_of(self._database, schema.name, column)
-        if self._same and column.type_original is not None and isinstance(shape, Leaf):
-            declared = column.type_original if _plain_declaration(column.type_original) else ""
+        original = self._declared.get(table.name, {}).get(column.name, column.type_original)
+        if self._same and original is not None and isinstance(shape, Leaf):
+            declared = original if _plain_declaration(original) else ""
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
             if " TO " in declared:  # INTERVAL DAY TO SECOND: a word of SQL within a type
@@ -466,25 +503,31 @@ class SqliteTarget:
         )
 
     def _refusal_of_view(self, schema: Schema, view: View, query: str) -> str | None:
-        """Make a view and try it; return why that fails."""
+        """Make a view and try it; return why that fails. One that was broken comes back so."""
         name, columns = self._name(schema, view.name), _names(tuple(c.name for c in view.columns))
-        head = f"{quoted(name)} ({columns})" if columns else quoted(name)
         own = self._same and query is view.query_original
+        broken = own and view.columns == UNKNOWN_COLUMNS
+        head = f"{quoted(name)} ({columns})" if columns and not broken else quoted(name)
         self._db.execute("SAVEPOINT making")
         try:
             with nullcontext() if own else self._only_names():
                 self._run(f"CREATE VIEW {head} AS {query}")
-                self._db.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 0").fetchall()
+                if not broken:
+                    self._db.execute(f"SELECT 1 FROM {quoted(name)} LIMIT 0").fetchall()
         except apsw.Error as error:
             self._db.execute("ROLLBACK TO making; RELEASE making")
             return str(error)
         self._db.execute("RELEASE making")
+        if broken:
+            self.notes.append(f"the view {name} came back broken, as it was archived")
+        self._take_triggers(view)
         return None
 
-    def _insert(self, schema: Schema, table: Table, kept: list[int]) -> str:
-        columns = _names(tuple(table.columns[k].name for k in kept))
-        marks = ",".join("?" * len(kept))
-        return f"INSERT INTO {quoted(self._name(schema, table.name))} ({columns}) VALUES ({marks})"
+    def _take_triggers(self, view: View) -> None:
+        _, original = split_original(view.description)
+        if original and original.product == "SQLite" and self._same and not self._prefixed:
+            for statement in original.statements:
+                self._take_later(view.name, statement)
 
 
 _CLAUSES = frozenset(
@@ -507,147 +550,6 @@ def _plain_declaration(declared: str) -> bool:
     """Whether a declaration can stand in SQL as it is: words and numbers in parentheses."""
     plain = re.fullmatch(r"[\w ]+(?:\(\s*\d+\s*(?:,\s*\d+\s*)?\)[\w ]*)?", declared)
     return plain is not None and not _CLAUSES.intersection(declared.upper().split())
-
-
-class _Loader:
-    """Turns batches into rows of values that SQLite stores as they were."""
-
-    def __init__(
-        self,
-        shapes: list[Shape],
-        converters: list[Callable[[Any], Any] | None],
-        kept: list[int],
-        open_lob: Callable[[bytes], BinaryIO],
-        fillable: frozenset[int],
-    ) -> None:
-        self._width = len(shapes)
-        self._kept = kept if len(kept) < len(shapes) else None
-        self.open, self._fillable = open_lob, fillable
-        self._shapes = shapes
-        self._convert = [
-            (k, convert) for k, convert in enumerate(converters) if convert is not None
-        ]
-
-    def __call__(self, batch: Batch) -> Iterator[tuple[Any, ...]]:
-        cells = self._cells(batch)
-        for k, convert in self._convert:
-            column = cells[k :: self._width]
-            cells[k :: self._width] = [
-                None if c is None else c if type(c) is bytes else convert(c) for c in column
-            ]
-        rows = zip(*[iter(cells)] * self._width, strict=True)
-        if self._kept is None:
-            return rows
-        return (tuple(row[k] for k in self._kept or ()) for row in rows)
-
-    def with_objects(
-        self, batch: Batch
-    ) -> Iterator[tuple[tuple[Any, ...], list[tuple[int, bytes]]]]:
-        """Yield rows, and the columns in which large objects are yet to be written."""
-        for row in batch.data.split(ROW)[:-1]:
-            objects: list[tuple[int, bytes]] = []
-            cells: list[Any] = []
-            for k, cell in enumerate(row.split(CELL)):
-                value = self._object(k, cell) if cell.startswith(REF) else self._value(k, cell)
-                if isinstance(value, apsw.zeroblob):
-                    objects.append((k, cell[1:]))
-                cells.append(value)
-            yield self._row(cells), objects
-
-    def whole(self, batch: Batch) -> Iterator[tuple[Any, ...]]:
-        """Yield rows with their large objects, one row at a time."""
-        for row in batch.data.split(ROW)[:-1]:
-            yield self._row([self._value(k, cell) for k, cell in enumerate(row.split(CELL))])
-
-    def filled(self, row: tuple[Any, ...], objects: list[tuple[int, bytes]]) -> tuple[Any, ...]:
-        """Return a row with its large objects in memory."""
-        values = list(row)
-        for k, reference in objects:
-            values[self._kept.index(k) if self._kept else k] = self._read(reference)
-        return tuple(values)
-
-    def _row(self, cells: list[Any]) -> tuple[Any, ...]:
-        for k, convert in self._convert:
-            if cells[k] is not None and not isinstance(cells[k], (bytes, apsw.zeroblob)):
-                cells[k] = convert(cells[k])
-        return tuple(cells) if self._kept is None else tuple(cells[k] for k in self._kept)
-
-    def _object(self, k: int, cell: bytes) -> Any:
-        """Return an object, or room for it if it is too large to be held."""
-        shape = self._shapes[k]
-        if k not in self._fillable or (isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT):
-            return self._value(k, cell)  # SQLite fills only bytes
-        with self.open(cell[1:]) as stream:
-            size: int | None = getattr(stream, "size", None)
-            return stream.read() if size is None or size <= _PIECE else apsw.zeroblob(size)
-
-    def _read(self, reference: bytes) -> bytes:
-        with self.open(reference) as stream:
-            return stream.read()
-
-    def _cells(self, batch: Batch) -> list[Any]:
-        data = batch.data
-        if REF in data or b"\x1e" in data or b"\x1f" in data or b"\xfa" in data:
-            return self._careful(batch)
-        try:
-            cells: list[Any] = data.translate(_TO_TEXT).decode().split(_CELL)
-        except UnicodeDecodeError:
-            return self._careful(batch)
-        cells.pop()
-        position = -1
-        for _ in range(data.count(NULL)):
-            position = cells.index(_NULL, position + 1)
-            cells[position] = None
-        return cells
-
-    def _careful(self, batch: Batch) -> list[Any]:
-        """Cell by cell: for large objects, complex values, surrogates and control characters."""
-        cells = batch.data.replace(ROW, CELL).split(CELL)
-        cells.pop()
-        return [self._value(position % self._width, cell) for position, cell in enumerate(cells)]
-
-    def _value(self, k: int, cell: bytes) -> Any:
-        shape = self._shapes[k]
-        if cell.startswith(REF):
-            content = self._read(cell[1:])
-            if isinstance(shape, Leaf) and shape.type.kind is Kind.TEXT:
-                return content.decode("utf-8", "surrogatepass")
-            return content
-        value = cell_value(with_values(cell, shape, self._read))
-        if isinstance(value, list):
-            return json.dumps(nested_value(value, shape), ensure_ascii=False)
-        return value
-
-
-def _converter(shape: Shape, declared: str) -> Callable[[Any], Any] | None:
-    """Return what makes a stored value of a text; None where SQLite does that itself.
-
-    A column of a numeric declaration turns text into numbers, exactly; others would keep the text.
-    """
-    if not isinstance(shape, Leaf):
-        return None
-    kind = shape.type.kind
-    if kind in _NUMBERS and (not declared or "BLOB" in declared.upper()):
-        return _NUMBERS[kind]
-    return _CONVERTERS.get(kind)
-
-
-def _float(text: str) -> Any:
-    """SQLite has infinities but no spelling of them that it would read back, and no NaN at all."""
-    return float(text) if text in ("INF", "-INF") else text
-
-
-_NUMBERS: dict[Kind, Callable[[str], Any]] = {
-    Kind.INTEGER: int,
-    Kind.FLOAT: lambda text: float(text.replace("INF", "inf")),
-    Kind.DECIMAL: lambda text: int(text) if text.lstrip("+-").isdecimal() else text,
-}
-_CONVERTERS: dict[Kind, Callable[[str], Any]] = {
-    Kind.BOOLEAN: lambda text: 1 if text in ("true", "1") else 0,
-    Kind.BINARY: bytes.fromhex,
-    Kind.TIMESTAMP: lambda text: f"{text[:10]} {text[11:]}",
-    Kind.FLOAT: _float,
-}
 
 
 def _constraint(key: UniqueKey) -> str:

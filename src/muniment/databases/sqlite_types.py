@@ -14,8 +14,8 @@ from muniment.errors import FormatError
 from muniment.sql.types import Kind, PredefinedType, parse_type
 
 __all__ = [
-    "Expression", "Marks", "any_class", "declared_type", "expression", "lexical", "sqlite_type",
-    "type_of_classes",
+    "Expression", "Marks", "affinity_of", "any_class", "declared_type", "expression", "lexical",
+    "sqlite_type", "type_of_classes",
 ]  # fmt: skip
 
 _DECLARED = re.compile(r"(?P<name>[^()]*)(?:\(\s*(?P<p>\d+)\s*(?:,\s*(?P<s>\d+)\s*)?\)[^()]*)?")
@@ -52,6 +52,8 @@ def declared_type(declared: str) -> PredefinedType | None:
         return PredefinedType(name, length)
     if name.startswith(("INTERVAL ", "TIMESTAMP ", "TIME ")):
         return _standard_type(declared)
+    if name.endswith("POINT"):  # what SpatiaLite and GeoPackage call bytes
+        return None
     if "INT" in name:  # SQLite's own order of rules for affinity; all its integers have 64 bits
         return PredefinedType("BIGINT")
     if "CHAR" in name and length:
@@ -196,3 +198,24 @@ def lexical(class_: str, value: int | str | bytes, type_: PredefinedType) -> str
         case Kind.BINARY, "blob", bytes():
             return value.hex().upper()
     return None
+
+
+def affinity_of(declared: str) -> str:
+    """Return what SQLite prefers in a column, by its own rules for declarations.
+
+    >>> [affinity_of(d) for d in ("BIGINT", "VARCHAR(9)", "", "FLOAT", "DECIMAL(5,2)")]
+    ['INTEGER', 'TEXT', 'BLOB', 'REAL', 'NUMERIC']
+    """
+    name = declared.upper()
+    for words, affinity in _AFFINITIES:
+        if any(word in name for word in words):
+            return affinity
+    return "NUMERIC" if name else "BLOB"
+
+
+_AFFINITIES = (
+    (("INT",), "INTEGER"),
+    (("CHAR", "CLOB", "TEXT"), "TEXT"),
+    (("BLOB",), "BLOB"),
+    (("REAL", "FLOA", "DOUB"), "REAL"),
+)

@@ -23,6 +23,7 @@ from muniment.siard.lobs.placement import EXTERNAL, INLINE, Placements, Rule
 from muniment.siard.lobs.storing import External, ExternalStore, InternalStore
 from muniment.siard.lobs.writing import LobWriter
 from muniment.siard.metadata import format_metadata
+from muniment.siard.naming import name_note
 from muniment.siard.older import metadata_2_0, schema_2_0
 from muniment.siard.rows import RowWriter
 from muniment.siard.schema import table_schema
@@ -249,6 +250,7 @@ class SiardTarget:
             # Those who come later have to know that the tables may not fit together.
             words = [database.description or "", *self._journal.sentences()]
             database = replace(database, description="\n".join(filter(None, words)) or None)
+        self.notes += filter(None, [name_note(database)])
         digests = tuple(MessageDigest(name, value) for name, value in self._zip.digests().items())
         self._zip.stop_digests()
         complete = replace(

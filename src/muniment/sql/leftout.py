@@ -21,6 +21,7 @@ __all__ = [
 # A statement that makes something, and what it makes; the words before the kind do not matter.
 _MAKES = re.compile(
     r"\s*CREATE\s+(?:(?:OR\s+REPLACE|UNIQUE|FULLTEXT|SPATIAL|UNLOGGED|TEMPORARY|TEMP|EVENT(?=\s+T)"
+    r"|VIRTUAL(?=\s+T)"
     r"|MATERIALIZED|FOREIGN(?=\s+T)|TEXT\s+SEARCH|DESC(?:ENDING)?|ASC(?:ENDING)?)\s+)*"
     r"(?P<kind>[A-Z]+)\s+(?:CONCURRENTLY\s+)?(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[^\s(]+)",
     re.IGNORECASE,
@@ -118,6 +119,11 @@ def left_out_originals(database: Database, product: str) -> Iterator[LeftOut]:
                 yield LeftOut(kind, f"{made['name']} of {where}", reason, sql)
             elif not made and not sql.upper().startswith(("COMMENT ", "GRANT ", "REVOKE ")):
                 yield LeftOut("setting", f"of {where}", reason, sql)
+    for schema in database.schemas:
+        for view in schema.views:  # SIARD knows triggers of tables alone
+            _, original = split_original(view.description)
+            for sql in original.statements if original else ():
+                yield LeftOut("trigger", f"of {schema.name}.{view.name}", reason, sql)
 
 
 def _described(database: Database) -> Iterator[tuple[str, str | None]]:

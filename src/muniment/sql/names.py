@@ -10,7 +10,9 @@ import re
 
 from muniment.errors import UsageError
 
-__all__ = ["format_identifier", "is_regular", "parse_identifiers", "quoted"]
+__all__ = ["LONGEST", "format_identifier", "is_regular", "parse_identifiers", "quoted"]
+
+LONGEST = 128  # characters of a name in SQL:2008
 
 _REGULAR = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')

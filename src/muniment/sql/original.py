@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Original", "join_original", "split_original"]
+__all__ = ["Original", "join_original", "split_original", "with_note"]
 
 _MARK = re.compile(
     r"(?:\A|\n\n?)-- Original definition in (?P<product>[^\n]+):\n(?P<sql>.*)\Z", re.DOTALL
@@ -42,3 +42,14 @@ def split_original(description: str | None) -> tuple[str | None, Original | None
         return description, None
     statements = tuple(match["sql"].split(_BETWEEN))
     return description[: match.start()] or None, Original(match["product"], statements)
+
+
+def with_note(description: str | None, note: str) -> str:
+    """Return a description with a note on a line of its own, before the original statements.
+
+    >>> with_note("Trees.", "Not all of them.")
+    'Trees.\\nNot all of them.'
+    """
+    words, original = split_original(description)
+    words = f"{words}\n{note}" if words else note
+    return join_original(words, original) if original else words

@@ -18,7 +18,7 @@ from muniment.sql.chosen import (
     refuse_views,
 )
 from muniment.sql.model import Database, Schema, Table, View
-from muniment.sql.original import join_original, split_original
+from muniment.sql.original import split_original, with_note
 from muniment.sql.types import PredefinedType
 
 __all__ = ["Selection", "broken_view", "view_words"]
@@ -30,7 +30,8 @@ def view_words(view: View) -> str:
     """Describe the table that a view's rows become: as a view, it is not in the archive."""
     query = f"The rows of a view: {view.query_original}"
     note = query if view.query_original else "The rows of a view."
-    return f"{view.description}\n{note}" if view.description else note
+    words, _ = split_original(view.description)
+    return f"{words}\n{note}" if words else note
 
 
 def broken_view(name: str) -> str:
@@ -280,9 +281,7 @@ def _without_dangling_keys(
 
 
 def _with_note(table: Table, note: str) -> Table:
-    words, original = split_original(table.description)
-    words = f"{words}\n{note}" if words else note
-    return replace(table, description=join_original(words, original) if original else words)
+    return replace(table, description=with_note(table.description, note))
 
 
 def _is_column(pattern: str, schema: str, table: str, column: str) -> bool:

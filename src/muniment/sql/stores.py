@@ -13,6 +13,8 @@ Some methods and attributes are for those who have them:
     source.suits_threads      whether machine code and libraries do nearly all that reading takes
     source.most_threads       so many at once, if Python does a part; None is any number
     source.refit(…)           a table with a wider type for a value that outgrew its own
+    source.kept(database)     the definitions without the keys that rows break, asked for when
+                              they were read; a note names each of those
     source.misfits()          all columns whose values do not fit
     source.snapshot_token()   a text of the state that is read; while it is the same, so are the
                               rows; None if that cannot be shown: for --resume

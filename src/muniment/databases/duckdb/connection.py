@@ -94,7 +94,10 @@ def translated(doing: str) -> Iterator[None]:
     except duckdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error):
             raise DatabaseError("the disk is full; free some space and start again") from error
-        raise DatabaseError(f"DuckDB refused {doing}: {first_line(error)}") from error
+        advice = ""
+        if isinstance(error, duckdb.ConstraintException):
+            advice = "; --no-constraints restores rows without keys, checks and NOT NULL"
+        raise DatabaseError(f"DuckDB refused {doing}: {first_line(error)}{advice}") from error
 
 
 def rows(connection: Connection, sql: str, *parameters: object) -> list[dict[str, Any]]:

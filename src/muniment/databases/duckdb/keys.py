@@ -153,7 +153,10 @@ class Keys:
             if refused := self._fill(alone, keep=False):
                 self._refuse(made, key, refused)
         if refused := self._fill(self._tables[made.name]):
-            raise DatabaseError(f"DuckDB refused the rows of {made.where}: {refused}")
+            raise DatabaseError(
+                f"DuckDB refused the rows of {made.where}: {refused}; --no-constraints restores "
+                "them without keys, checks and NOT NULL"
+            )
 
     def _fill(self, made: NewTable, keep: bool = True) -> str | None:
         """Make a table from its staged rows; return DuckDB's reason if it refuses."""

@@ -13,7 +13,7 @@ from muniment.siard.rules.metadata import place
 from muniment.siard.rules.registry import Rule
 from muniment.siard.text import unescape
 from muniment.sql.model import Database
-from muniment.sql.names import is_regular
+from muniment.sql.names import LONGEST, is_regular
 from muniment.sql.types import PredefinedType
 
 __all__ = ["RULES", "check_general", "uri_faults"]
@@ -100,8 +100,9 @@ RULES = (
     Rule(
         "G_3.5-2", "M",
         "Regular identifiers are in upper case, without quotation marks, at most 128 characters.",
-        "Names in quotation marks that need none; names of more than 128 characters. A name in "
-        "lower case is a delimited one, so its case is no fault.",
+        "Names in quotation marks that need none. A name in lower case is a delimited one, so its "
+        "case is no fault; so is one of more than 128 characters, which few products have room "
+        "for: a warning.",
         "Take off the quotation marks.",
     ),
     Rule(
@@ -219,8 +220,9 @@ def _check_identifier(archive: Archive, where: str, name: str) -> None:
         rule = "G_3.5-2" if is_regular(name[1:-1]) else "G_3.5-3"
         weight = None if closing == '"' else Severity.WARNING
         report(rule, place_, "its name stands in quotation marks", weight)
-    if len(name) > 128:
-        report("G_3.5-2", place_, f"its name has {len(name)} characters, more than 128")
+    if len(name) > LONGEST:
+        message = f"its name has {len(name)} characters, more than {LONGEST}"
+        report("G_3.5-2", place_, message, Severity.WARNING, kind="a long name")
 
 
 def _folders(database: Database) -> Iterator[tuple[str, str]]:

@@ -25,7 +25,7 @@ __all__ = ["KeyColumns", "key_columns", "referenced_columns"]
 _MOST_PICKED = 255
 _FORM = {
     Kind.DECIMAL: "number",
-    Kind.FLOAT: "float",
+    Kind.FLOAT: "float",  # and then "number": 5.0 refers to 5
     Kind.TIME: "fraction",
     Kind.TIMESTAMP: "fraction",
     Kind.BOOLEAN: "boolean",
@@ -220,6 +220,8 @@ def _normal(cells: list[bytes | None], kind: Kind, name: str) -> list[bytes | No
     if kind is Kind.BINARY:
         return [cell and cell.strip().upper() for cell in cells]
     form: Callable[[bytes], bytes] = FORMS.get(_FORM.get(kind, ""), bytes)
+    if kind is Kind.FLOAT:
+        return [None if cell is None else FORMS["number"](form(cell.strip())) for cell in cells]
     return [None if cell is None else form(cell.strip().removesuffix(b"Z")) for cell in cells]
 
 
