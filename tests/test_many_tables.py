@@ -16,7 +16,7 @@ from muniment import transfer
 from muniment.compare import compare
 from muniment.databases import open_source
 from muniment.databases.duckdb import connection
-from muniment.databases.sqlite_target import keep
+from muniment.databases.sqlite_fitting import Fitter
 from muniment.siard import scan, validate
 from muniment.siard.rules import keystore
 from muniment.workers import start_workers
@@ -112,6 +112,7 @@ def test_tasks_for_other_processes_bring_their_schema_once(tmp_path, monkeypatch
         start_workers(source, 2, lambda: True) as workers,
     ):
         tables = [*source.describe().tables()]
+        keep = Fitter((None,) * len(tables[0][1].columns), ())
         tasks = [(s, t, part, keep) for s, t in tables for part in source.parts(s, t)]
         assert [piece.rows for piece in workers.run(tasks)] == [3] * 12
     assert [task[0] for task in sent if task[0]] == [tables[0][0]] * 2  # one for each process

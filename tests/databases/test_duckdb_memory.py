@@ -152,6 +152,7 @@ def _archive_with(
 
     with monkeypatch.context() as patched:
         patched.setattr(SqliteSource, "describe", described)
+        patched.setattr(SqliteSource, "kept", lambda _, known: known)
         transfer.archive(f"sqlite:///{path}", archive)
 
 

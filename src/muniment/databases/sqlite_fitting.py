@@ -2,8 +2,9 @@
 
 SQLite takes any value into any column, and makes numbers of texts as it likes. An archive that was
 changed, or that another program wrote badly, must not get through as if it were sound: what
-SQLite would keep as something else is refused. Workers look for it, by one expression per table;
-only a batch that does not match is looked at cell by cell.
+SQLite would keep as something else is refused, and what it keeps as it is, as text, is told.
+Workers look for both, by one expression per table; only a batch that does not match is looked at
+cell by cell.
 """
 
 from __future__ import annotations
@@ -63,11 +64,15 @@ class Misfit:
     row: int
     column: int
     text: str
+    kept: bool = False  # as the text that it is
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The batches of a part, as they are, and the first value that SQLite would change."""
+    """The batches of a part, as they are, and the first value that is not of its type.
+
+    If there is one that SQLite would change, it is that.
+    """
 
     batches: tuple[Batch, ...]
     rows: int
@@ -86,8 +91,8 @@ class Fitter:
         """Return the batches; SQLite takes them row by row anyway."""
         kept, rows, misfit = [], 0, None
         for batch in batches:
-            if misfit is None and self._usual.fullmatch(batch.data) is None:
-                misfit = self._first_misfit(batch, rows)
+            if (misfit is None or misfit.kept) and self._usual.fullmatch(batch.data) is None:
+                misfit = self._first_misfit(batch, rows, misfit)
             kept.append(batch)
             rows += batch.rows
         return Batches(tuple(kept), rows, misfit)
@@ -113,16 +118,21 @@ class Fitter:
             return _DIGITS
         return _USUAL.get(type_.kind, _ANY)
 
-    def _first_misfit(self, batch: Batch, before: int) -> Misfit | None:
+    def _first_misfit(self, batch: Batch, before: int, known: Misfit | None) -> Misfit | None:
+        """The first value that SQLite would change, or else the first one that it would not."""
         for number, row in enumerate(batch.data.split(ROW)[:-1], before + 1):
             for k, cell in enumerate(row.split(CELL)):
                 type_ = self.types[k]
                 if type_ is None or cell == NULL or cell.startswith(REF):
                     continue
                 text = cell.decode("utf-8", "surrogatepass")
-                if not self._fits(text, type_, affinity_of(self.declared[k])):
-                    return Misfit(number, k, text)
-        return None
+                affinity = affinity_of(self.declared[k])
+                if not self._fits(text, type_, affinity):
+                    found = Misfit(number, k, text, _stays_text(text, type_, affinity))
+                    if not found.kept:
+                        return found
+                    known = known or found
+        return known
 
     def _fits(self, text: str, type_: PredefinedType, affinity: str) -> bool:
         """Whether SQLite keeps a value of this type as that value."""
@@ -159,6 +169,14 @@ class Fitter:
 
 
 _BEYOND = ("INF", "-INF", "NaN")
+
+
+def _stays_text(text: str, type_: PredefinedType, affinity: str) -> bool:
+    """Whether SQLite, and what makes values for it, leave a text alone that is of another type."""
+    if type_.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT):
+        return affinity in _NUMERIC and not _is(_NUMERAL, text)
+    alone = type_.kind in (Kind.DATE, Kind.TIME, Kind.INTERVAL)
+    return alone and not (affinity in _NUMERIC and _is(_NUMERAL, text))
 
 
 def _is(form: re.Pattern[str], text: str) -> bool:

@@ -161,9 +161,12 @@ class SqliteTarget:
     ) -> int:
         """Insert the rows."""
         rows, insert = 0, self._inserter(schema, table, open_lob)
+        odd: Misfit | None = None
         for piece in pieces:
-            if misfit := piece.misfit:
-                raise self._unfit(schema, table, replace(misfit, row=rows + misfit.row))
+            if misfit := piece.misfit and replace(piece.misfit, row=rows + piece.misfit.row):
+                if not misfit.kept:
+                    raise self._unfit(schema, table, misfit)
+                odd = odd or misfit
             for batch in piece.batches:
                 insert(batch, rows)
                 rows += batch.rows
@@ -172,6 +175,12 @@ class SqliteTarget:
             self._strict += [(made, check) for check in table.check_constraints]
             self._ignore_checks(not self._same)
         self._expect(schema, table, rows)
+        if odd:
+            column, text = table.columns[odd.column], _shown(odd.text)
+            self.notes.append(
+                f"{schema.name}.{table.name}.{column.name}, row {odd.row}: {text} is no "
+                f"{column.type}; SQLite keeps it as text, and muniment validate shows all others"
+            )
         return rows
 
     def _inserter(self, schema: Schema, table: Table, open_lob: OpenLob) -> Inserter:
@@ -195,15 +204,15 @@ class SqliteTarget:
     @staticmethod
     def _unfit(schema: Schema, table: Table, misfit: Misfit) -> DatabaseError:
         column = table.columns[misfit.column]
-        text = misfit.text if len(misfit.text) <= 60 else f"{misfit.text[:40]}…"
+        text = _shown(misfit.text)
         textual = isinstance(column.type, PredefinedType) and column.type.kind is Kind.TEXT
         return DatabaseError(
             f"{schema.name}.{table.name}.{column.name}, row {misfit.row}: "
             + (
-                f"a column declared {column.type_original} would change the text {text!r}; "
+                f"a column declared {column.type_original} would change the text {text}; "
                 "restore the archive with --sql-types"
                 if textual
-                else f"{text!r} is no {column.type} that SQLite can keep; "
+                else f"{text} is no {column.type} that SQLite can keep; "
                 "muniment validate shows what is wrong with the archive"
             )
         )
@@ -580,3 +589,7 @@ def _only_definitions(
     defining = action in allowed and second != "load_extension"
     catalogue = action in _WRITING and (first or "").startswith("sqlite_")
     return apsw.SQLITE_OK if defining or catalogue else apsw.SQLITE_DENY
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:40]}…")
