@@ -221,6 +221,11 @@ class Beside:
             self._waiting.popleft().result()
         self._waiting.append(self._thread.submit(work, *arguments))
 
+    def wait(self) -> None:
+        """Go on when all is done that was asked for."""
+        while self._waiting:
+            self._waiting.popleft().result()
+
     def __enter__(self) -> Beside:
         return self
 

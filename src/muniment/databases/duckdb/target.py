@@ -84,6 +84,7 @@ from muniment.workers import Beside
 
 __all__ = ["DuckdbTarget", "create_target"]
 
+_ALONE = 1 << 26  # bytes of rows beside which no others should be held
 Thing = tuple[str, str]  # a kind and a name
 Miss = Callable[[str], LeftOut]  # a reason to what is left out for it
 
@@ -225,6 +226,8 @@ class DuckdbTarget:
                     for rows in arrow_tables(encoder, pieces, open_one):
                         sql = f"INSERT INTO {place} {select_sql(made, rows)}"
                         beside(self._insert, sql, rows)
+                        if rows.nbytes > _ALONE:
+                            beside.wait()
                         written += rows.num_rows
                         step = max(step, rows.num_rows)
             except duckdb.ConstraintException:
