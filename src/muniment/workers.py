@@ -8,6 +8,7 @@ libraries do nearly all of the work, threads are enough, and nothing has to trav
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import pickle
@@ -17,7 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from multiprocessing import resource_tracker
 from queue import SimpleQueue
 from typing import Any
@@ -40,6 +41,8 @@ _Outcome = tuple[Piece, Any]  # what a target makes of a part, and the source's 
 _TURN = 0.0005  # seconds
 _MOST_JOBS = 256  # more would fill the machine before the first of them had work
 _AHEAD = 2  # tasks under way per worker, the one it works on included
+_M_TRIM_THRESHOLD = -1  # of malloc.h
+_KEPT = 4 << 20  # bytes
 
 
 def take_quick_turns() -> None:
@@ -283,6 +286,7 @@ def _serve(opener: Opener, share: int, connection: Any) -> None:
     ``share`` is about how many bytes of the source this process will read.
     """
     expect(share)
+    _give_memory_back()
     with ExitStack() as stack:
         try:
             source = stack.enter_context(opener())
@@ -303,6 +307,12 @@ def _serve(opener: Opener, share: int, connection: Any) -> None:
             except Exception as error:
                 outcome = error
             connection.send(outcome)
+
+
+def _give_memory_back() -> None:
+    """Have the C library keep little of what is freed: each process would keep its own."""
+    with suppress(OSError, AttributeError):  # others have other ways
+        ctypes.CDLL(None).mallopt(_M_TRIM_THRESHOLD, _KEPT)
 
 
 def _run(source: Source, task: Task) -> _Outcome:

@@ -95,11 +95,11 @@ def test_runs_cover_all_rows_once_and_weigh_little(
 
 
 def test_a_heavy_vector_is_read_in_shares(make: Make) -> None:
-    with duckdb.connect(str(make("CREATE TABLE t AS SELECT 90000 AS size FROM range(300)"))) as db:
+    with duckdb.connect(str(make("CREATE TABLE t AS SELECT 45000 AS size FROM range(300)"))) as db:
         runs = list(runs_of(db, "t", [WideColumn("size", "size")]))
     assert [run.last - run.first + 1 for run in runs] == [75] * 4
-    assert {run.vector for run in runs} == {27_000_000}
-    assert joined(runs) == Run(0, 299, runs[0].fetch, 27_000_000, 27_000_000)
+    assert {run.vector for run in runs} == {13_500_000}
+    assert joined(runs) == Run(0, 299, runs[0].fetch, 13_500_000, 13_500_000)
     assert not too_wide_for_many(runs)
 
 

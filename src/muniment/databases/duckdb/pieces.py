@@ -27,7 +27,7 @@ __all__ = [
     "as_values", "gathered", "nested_type", "nested_value", "piece_of",
 ]  # fmt: skip
 
-CHUNK_BYTES = 1 << 23  # of wide rows, which are held several times on their way
+CHUNK_BYTES = 1 << 22  # of wide rows, which are held several times on their way
 _SPLIT_BYTES = 1 << 20  # what is split at once
 _GROUP_ROWS = 122_880  # DuckDB's row group
 _GROUP_BYTES = 1 << 25  # of that many rows: if they have more, they are wide

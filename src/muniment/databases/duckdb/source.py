@@ -49,7 +49,7 @@ __all__ = ["DuckdbOpener", "DuckdbSource", "open_source"]
 
 _FETCH_UNBOUNDED_ROWS = 256  # where cells of any size stay in the batch
 _BATCH_BYTES = 1 << 16
-_JOINED_BYTES = 1 << 23  # of values that become batches together
+_JOINED_BYTES = 1 << 22  # of values that become batches together
 _TRIES = 4  # to read rows although there is too little memory
 
 Part: TypeAlias = Run | None  # None is everything

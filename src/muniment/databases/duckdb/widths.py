@@ -32,10 +32,10 @@ __all__ = [
 
 VECTOR = 2048  # rows that DuckDB reads together
 _RUN_VECTORS = 30  # half a row group: pieces of it are held by several processes at once
-_RUN_BYTES = 1 << 23  # of what stays in the batches
+_RUN_BYTES = 1 << 22  # of what stays in the batches
 _SHARES = 8  # of a vector, at most: DuckDB reads all of it for each
 _FETCH_ROWS = 8192
-_FETCH_BYTES = 1 << 22
+_FETCH_BYTES = 1 << 21
 _LONG_BYTES = 1 << 24  # of values in a vector: more are not copied to see how long they are
 _LONE_BYTES = 1 << 26  # of values in a vector: more are held only once
 _ITEM = 16  # bytes of an element of a list, beside its own
