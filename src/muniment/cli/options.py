@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,6 +119,8 @@ def check_output(path: Path) -> None:
 def check_input(path: Path) -> None:
     """Refuse an archive that is not there."""
     if not exists(path):
+        if re.match(r"[a-z+]+:/", str(path)):  # what is left of a URL
+            raise UsageError("this is for archives, not for databases; archive the database first")
         raise UsageError(f"there is no file {path}")
     if path.is_dir():
         raise UsageError(f"{path} is a folder, not an archive")

@@ -226,13 +226,13 @@ class _Cut:
 def _print_json(result: Result, batches: _Cut, stream: BinaryIO) -> None:
     import json
 
-    from muniment.query.values import json_value
+    from muniment.query.values import json_value, values_of
 
     columns = [{"name": f.name, "type": str(f.type)} for f in result.schema]
     stream.write(f'{{"columns": {json.dumps(columns)}, "rows": ['.encode())
     first = True
     for batch in batches:
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for row in zip(*(values_of(column) for column in batch.columns), strict=True):
             line = json.dumps([json_value(value) for value in row])
             stream.write(f"{'' if first else ','}\n{line}".encode())
             first = False
@@ -243,10 +243,11 @@ def _print_table(result: Result, batches: _Cut, stream: BinaryIO) -> None:
     import pyarrow as pa
 
     from muniment.cli.report import print_records, print_table
+    from muniment.query.values import values_of
 
     rows: list[list[Text]] = []
     for batch in batches:
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for row in zip(*(values_of(column) for column in batch.columns), strict=True):
             rows.append([_cell(value) for value in row])
     names = [safe(name) for name in result.columns]
     numeric = [

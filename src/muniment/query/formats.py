@@ -12,12 +12,14 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from muniment.query.names import unique_names
-from muniment.query.values import json_value
+from muniment.query.values import json_value, values_of
 
 __all__ = ["guarded", "plain_batch", "write_csv", "write_json_lines", "write_parquet"]
 
 # What spreadsheets take for a formula at the start of a cell.
 _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+_PLAIN_SCALE = 6  # digits behind the point of decimals that Arrow writes with all of them
+_NUMBER = r"^[+\-]?[0-9]+(\.[0-9]+)?$"  # which a spreadsheet takes for nothing else
 
 
 def write_csv(
@@ -43,7 +45,7 @@ def write_json_lines(batches: Iterable[pa.RecordBatch], stream: BinaryIO) -> int
     rows = 0
     for batch in batches:
         names = unique_names(batch.schema.names)
-        columns = [column.to_pylist() for column in batch.columns]
+        columns = [values_of(column) for column in batch.columns]
         lines = (
             json.dumps(dict(zip(names, map(json_value, row), strict=True)), ensure_ascii=False)
             for row in zip(*columns, strict=True)
@@ -98,12 +100,19 @@ def _plain(column: pa.Array, exact: bool) -> pa.Array:
         column = pa.array(texts, pa.large_string())
     elif pa.types.is_null(kind):
         column = column.cast(pa.string())
+    elif pa.types.is_decimal(kind) and kind.scale > _PLAIN_SCALE:
+        # Arrow writes the small ones with an exponent.
+        texts = [None if v is None else format(v, "f") for v in column.to_pylist()]
+        return pa.array(texts, pa.large_string())
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     return column if exact or not is_text else _guarded_column(column)
 
 
 def _guarded_column(column: pa.Array) -> pa.Array:
-    formulas = pc.match_substring_regex(column, pattern=_FORMULA)
+    formulas = pc.and_not(
+        pc.match_substring_regex(column, pattern=_FORMULA),
+        pc.match_substring_regex(column, pattern=_NUMBER),
+    )
     if not pc.any(formulas).as_py():
         return column
     return pc.if_else(formulas, pc.binary_join_element_wise("'", column, ""), column)

@@ -8,7 +8,10 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-__all__ = ["json_value"]
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["json_value", "values_of"]
 
 _EXACT_FLOAT = 1 << 53  # whole numbers up to this are the same in every JSON reader
 
@@ -39,3 +42,18 @@ def json_value(value: Any) -> Any:
         case list() | tuple():
             return [json_value(part) for part in value]
     return str(value)
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """Return the values of a column; instants to the nanosecond, which Python has none of, as text.
+
+    >>> values_of(pa.array([1], pa.timestamp("ns")))
+    ['1970-01-01T00:00:00.000000001']
+    """
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        text = pc.cast(column, pa.timestamp("ns")).cast(pa.string())
+        column = pc.replace_substring(text, " ", "T")
+    elif pa.types.is_time64(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.string())
+    values: list[Any] = column.to_pylist()
+    return values

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from muniment.databases.duckdb.types import quote
 from muniment.errors import QueryError, UsageError
-from muniment.query.values import json_value
+from muniment.query.values import json_value, values_of
 from muniment.web.archive_pages import frame, need_index, open_archive
 from muniment.web.cells import Cell, object_cell, value_cell
 from muniment.web.page import Page, text_of, wants_json
@@ -43,7 +43,7 @@ def console_page(request: Request) -> Page:
                 for f in answer.table.schema
             ]
             facts["more"] = answer.more
-            columns = [column.to_pylist() for column in answer.table.columns]
+            columns = [values_of(column.combine_chunks()) for column in answer.table.columns]
             if wants_json(request):
                 facts["rows"] = [list(map(json_value, row)) for row in zip(*columns, strict=True)]
             else:
