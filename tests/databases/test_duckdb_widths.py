@@ -18,7 +18,7 @@ from contracts import sample
 from contracts.source_contract import find
 from muniment import transfer
 from muniment.compare import compare
-from muniment.databases.duckdb import DuckdbSource, lobs, open_source, widths
+from muniment.databases.duckdb import DuckdbSource, lobs, open_source, pieces, widths
 from muniment.databases.duckdb.types import parse_duck_type
 from muniment.databases.duckdb.widths import (
     VECTOR,
@@ -285,3 +285,41 @@ def test_memory_is_not_that_of_all_columns_of_a_vector(make: Make) -> None:
     grown = int(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
     # Of three columns of 128 MB each; DuckDB gives back what it had a moment later.
     assert grown < 2.7 * 40 * 3.2
+
+
+@pytest.mark.parametrize("name", ["rowid", '"ROWID"'])
+def test_a_column_called_rowid_that_is_left_out_costs_no_rows(make: Make, name: str) -> None:
+    path = make(
+        f"CREATE TABLE t ({name} INTEGER, v VARCHAR); INSERT INTO t SELECT CASE WHEN i % 3 = 0"
+        " THEN NULL ELSE i // 2 - 100 END, i || repeat('x', i % 2 * 5000) FROM range(500) r(i)"
+    )
+    found = rows_of(path, Selection(columns={"t": ("v",)}))
+    assert found == [[f"{i}{'x' * (i % 2 * 5000)}"] for i in range(500)]
+
+
+def test_rows_are_ordered_by_columns_whatever_their_names(make: Make) -> None:
+    path = make(
+        "CREATE TABLE t (c1 INTEGER, c0 INTEGER);"
+        "INSERT INTO t SELECT i, 100 - i FROM range(100) r(i)"
+    )
+    found = rows_of(path, Selection(order={"t": "c1 DESC"}))
+    assert found == [[str(i), str(100 - i)] for i in range(99, -1, -1)]
+
+
+@pytest.mark.parametrize("kind, value", [
+    ("STRUCT(a VARCHAR, n STRUCT(z VARCHAR))", "{'a': 'y' || i, 'n': {'z': 'q' || i}}"),
+    ("UNION(a STRUCT(b VARCHAR), c INTEGER)",
+     "CAST({'b': 'y' || i} AS UNION(a STRUCT(b VARCHAR), c INTEGER))"),
+])  # fmt: skip
+def test_structs_in_structs_are_cut_where_their_objects_fill_the_memory(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, value: str
+) -> None:
+    monkeypatch.setattr(pieces, "CHUNK_BYTES", 1 << 18)
+    monkeypatch.setattr(pieces, "_GROUP_ROWS", 700)
+    path = make(
+        f"CREATE TABLE t (i INTEGER, s {kind}, b BLOB); INSERT INTO t"
+        f" SELECT i, {value}, encode(repeat('x', i % 2 * 8000)) FROM range(2000) r(i)"
+    )
+    transfer.archive(f"duckdb:///{path}", tmp_path / "a.siard")
+    transfer.restore(tmp_path / "a.siard", f"duckdb:///{tmp_path / 'back.duckdb'}")
+    assert compare(f"duckdb:///{path}", f"duckdb:///{tmp_path / 'back.duckdb'}").equal

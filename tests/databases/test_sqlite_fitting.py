@@ -236,3 +236,19 @@ def test_duckdb_says_the_same_way_out(tmp_path: Path, said: str) -> None:
         restore(evil, f"duckdb:///{tmp_path}/b.duckdb")
     report = restore(evil, f"duckdb:///{tmp_path}/b.duckdb", constraints=False)
     assert report.tables[0].rows == 2
+
+
+def test_a_large_object_comes_back_beside_computed_columns(tmp_path: Path) -> None:
+    url = make(
+        tmp_path / "a.db",
+        "CREATE TABLE g (id INTEGER PRIMARY KEY, b BLOB,"
+        " h TEXT GENERATED ALWAYS AS (hex(substr(b, 1, 4))) STORED);"
+        "INSERT INTO g (b) VALUES (randomblob(2000000))",
+    )
+    archive(url, tmp_path / "a.siard")
+    restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    assert compare(url, f"sqlite:///{tmp_path}/b.db").equal
+
+
+def test_years_of_five_digits_keep_them() -> None:
+    assert stored("12024-01-31T00:00:00", "TIMESTAMP", None) == ("text", "12024-01-31 00:00:00")

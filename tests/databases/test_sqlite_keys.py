@@ -238,3 +238,26 @@ def test_a_collation_that_only_another_program_knows_does_no_harm(tmp_path: Path
     assert not report.notes
     assert len(archived(tmp_path, "c").foreign_keys) == 1
     assert [f for f in validate(tmp_path / "a.siard") if f.severity == "error"] == []
+
+
+def test_null_among_the_numbers_of_a_parent_fills_no_gap(tmp_path: Path) -> None:
+    make(
+        tmp_path / "a.db",
+        "CREATE TABLE p (k INTEGER UNIQUE); INSERT INTO p VALUES (1), (NULL), (3);"
+        "CREATE TABLE c (r INTEGER REFERENCES p (k)); INSERT INTO c VALUES (2)",
+    )
+    first, _ = travel(tmp_path)
+    assert [note.partition(" is ")[0] for note in first.notes] == ["key fk_c_1 of main.c"]
+    assert archived(tmp_path, "c").foreign_keys == ()
+
+
+def test_the_name_of_a_collation_may_be_in_small_letters(tmp_path: Path) -> None:
+    make(
+        tmp_path / "a.db",
+        "CREATE TABLE p (a VARCHAR(10) COLLATE nocase PRIMARY KEY NOT NULL);"
+        "INSERT INTO p VALUES ('A');"
+        "CREATE TABLE c (r VARCHAR(10) REFERENCES p (a)); INSERT INTO c VALUES ('a')",
+    )
+    first, _ = travel(tmp_path)
+    assert first.notes == ()
+    assert len(archived(tmp_path, "c").foreign_keys) == 1

@@ -25,18 +25,13 @@ def csv_of(column: pa.Array, exact: bool = False) -> str:
 
 def test_decimals_keep_every_digit_and_have_no_exponent() -> None:
     column = pa.array(["0", "-0.0000000001", None, "12.5"]).cast(pa.decimal128(38, 10))
-    assert csv_of(column).splitlines() == [
-        '"a"',
-        "0.0000000000",
-        "-0.0000000001",
-        "",
-        "12.5000000000",
-    ]
+    found = csv_of(column).replace('"', "").splitlines()
+    assert found == ["a", "0.0000000000", "-0.0000000001", "", "12.5000000000"]
 
 
 def test_numbers_that_are_texts_are_no_formulas() -> None:
-    column = pa.array(["-5", "+3.25", "-5+1", "=1", "-x"])
-    assert csv_of(column).splitlines()[1:] == ["-5", "+3.25", "'-5+1", "'=1", "'-x"]
+    found = csv_of(pa.array(["-5", "+3.25", "-5+1", "=1", "-x"])).replace('"', "").splitlines()
+    assert found == ["a", "-5", "+3.25", "'-5+1", "'=1", "'-x"]
 
 
 def test_instants_to_the_nanosecond_are_written() -> None:

@@ -139,7 +139,10 @@ class KeyJudge:
         """Yield for each index whether all rows differ in it, and the collations by column."""
         for index in self._db.execute(f"PRAGMA index_list({quoted(table)})").fetchall():
             info = self._db.execute(f"PRAGMA index_xinfo({quoted(index[1])})").fetchall()
-            yield bool(index[2] and not index[4]), {row[2]: row[4] for row in info if row[5]}
+            yield (
+                bool(index[2] and not index[4]),
+                {row[2]: row[4].upper() for row in info if row[5]},
+            )
 
     def _is_strange(self, table: str) -> bool:
         """Whether an index of a table is in an order that SQLite does not know here."""
@@ -219,7 +222,9 @@ class KeyJudge:
         if not isinstance(low, int) or not isinstance(high, int):
             return None
         outside = f"{ours} NOT BETWEEN {low} AND {high}"
-        if self._rows.get(parent) == high - low + 1:
+        theirs = pairs[0][1]
+        filled = theirs.nullable is False or theirs.name == self._catalogue.relations[parent].alias
+        if filled and self._rows.get(parent) == high - low + 1:
             return _Test(outside)
         if high - low >= _LARGEST_MAP:
             return None

@@ -159,6 +159,6 @@ _NUMBERS: dict[Kind, Callable[[str], Any]] = {
 _CONVERTERS: dict[Kind, Callable[[str], Any]] = {
     Kind.BOOLEAN: lambda text: 1 if text in ("true", "1") else 0,
     Kind.BINARY: bytes.fromhex,
-    Kind.TIMESTAMP: lambda text: f"{text[:10]} {text[11:]}",
+    Kind.TIMESTAMP: lambda text: text.replace("T", " ", 1),
     Kind.FLOAT: _float,
 }

@@ -254,9 +254,13 @@ class SqliteTarget:
             db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, last))
 
     def _fillable(self, name: str, columns: list[str]) -> frozenset[int]:
-        """Which columns SQLite lets be filled piece by piece: not indexed, in rowid tables."""
+        """Which columns SQLite lets be filled piece by piece: not indexed, in rowid tables.
+
+        Nor may others of the table be computed.
+        """
         db: Any = self._db
-        if name.lower() in self._without_rowid:
+        info = db.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()
+        if name.lower() in self._without_rowid or any(row[6] in (2, 3) for row in info):
             return frozenset()
         indexed = {
             column

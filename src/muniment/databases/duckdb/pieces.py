@@ -184,18 +184,32 @@ def gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     rows = size = 0
     for table in tables:
         if held and held[0].schema != table.schema:
-            yield pa.concat_tables(held)
+            yield _built_anew(pa.concat_tables(held))
             held, rows, size = [], 0, 0
         held.append(table)
         rows += table.num_rows
         size += table.nbytes
         while _is_much(rows, size):
             group = pa.concat_tables(held)
-            yield group.slice(0, _GROUP_ROWS)
+            yield _built_anew(group.slice(0, _GROUP_ROWS))
             rest = group.slice(_GROUP_ROWS)
             held, rows, size = [rest], rest.num_rows, rest.nbytes
     if rows:
-        yield pa.concat_tables(held)
+        yield _built_anew(pa.concat_tables(held))
+
+
+def _built_anew(table: pa.Table) -> pa.Table:
+    """Return rows whose complex values begin where their arrays do: DuckDB refuses others.
+
+    Each column is in one piece: one that is not would have the others cut at its joints.
+    """
+    nested = [n for n, field in enumerate(table.schema) if pa.types.is_nested(field.type)]
+    if not nested:
+        return table
+    every = pa.array(range(table.num_rows), pa.int64())
+    for number in nested:
+        table = table.set_column(number, table.field(number), table.column(number).take(every))
+    return table.combine_chunks()
 
 
 def _is_much(rows: int, size: int) -> bool:

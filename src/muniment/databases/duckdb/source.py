@@ -213,8 +213,8 @@ class DuckdbSource:
             cell_of(schema, column, number, has_rowid)
             for number, column in enumerate(table.columns, first)
         ]
-        listed = ", ".join(f"{cell} AS c{number}" for number, cell in enumerate(cells))
-        sql = f"SELECT {listed} FROM {self._relation(schema, table, part)}"
+        # Without names of our own: ORDER BY would take them before those of columns.
+        sql = f"SELECT {', '.join(cells)} FROM {self._relation(schema, table, part)}"
         if order := self._selection.order_of(schema.name, table.name):
             sql += f" ORDER BY {order}{', rowid' if has_rowid else ''}"
         return sql
@@ -263,14 +263,19 @@ class DuckdbSource:
         return DuckdbOpener(self._path, self._selection, self._inline_limit)
 
     def _has_rowid(self, schema: Schema, table: Table) -> bool:
-        shadowed = any(column.name.lower() == "rowid" for column in table.columns)
-        return not shadowed and (schema.name, table.name) in self._base_tables
+        return (schema.name, table.name) in self._with_rowid
 
     @cached_property
-    def _base_tables(self) -> set[tuple[str, str]]:
-        """The tables that are no views: asked once, since DuckDB goes through all of them."""
-        sql = "SELECT schema_name, table_name FROM duckdb_tables()"
-        found = rows(self._connection, f"{sql} WHERE database_name = current_database()")
+    def _with_rowid(self) -> set[tuple[str, str]]:
+        """The tables, but no views, in which rowid is no column: asked once, since DuckDB looks
+        at all of them. A column that is not archived hides it, too."""
+        home = "database_name = current_database()"
+        columns = f"FROM duckdb_columns() WHERE {home} AND lower(column_name) = 'rowid'"
+        sql = (
+            f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {home}"
+            f" EXCEPT SELECT schema_name, table_name {columns}"
+        )
+        found = rows(self._connection, sql)
         return {(row["schema_name"], row["table_name"]) for row in found}
 
     def _relation(self, schema: Schema, table: Table, part: Part) -> str:
