@@ -440,3 +440,17 @@ def test_cells_of_shared_columns_are_compared_by_name(
     assert not missing, wheres
     rows = [where for where in wheres if "(" in where]
     assert rows == [where for where in found if "(" in where]
+
+
+def test_a_long_text_in_a_list_is_named_by_its_size(tmp_path: Path) -> None:
+    for name, kind, value in (
+        ("a", "VARCHAR[]", "['a', repeat('x', 5000)]"),
+        ("b", "VARCHAR", "'[a, ' || repeat('x', 5000) || ']'"),
+    ):
+        with duckdb.connect(str(tmp_path / f"{name}.duckdb")) as database:
+            database.execute(
+                f"CREATE TABLE t (id INTEGER, l {kind}); INSERT INTO t VALUES (1, {value})"
+            )
+    found = compare(*(f"duckdb:///{tmp_path / name}.duckdb" for name in ("a", "b")))
+    assert not found.equal
+    assert any("5000 bytes with SHA-256" in difference.where for difference in found.differences)

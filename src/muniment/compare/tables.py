@@ -14,7 +14,7 @@ from muniment.definitions import Difference
 from muniment.errors import Unfit
 from muniment.siard import SiardSource
 from muniment.siard.rows import RowWriter
-from muniment.sql.batch import CELL, ROW, Batch, Cell, cell_value, rows_of
+from muniment.sql.batch import CELL, REF, ROW, Batch, Cell, cell_value, rows_of
 from muniment.sql.digest import BucketDigest, ContentDigest, OrderedDigest, row_digests
 from muniment.sql.model import Database, Leaf, Shape, shape_of
 from muniment.sql.stores import Source
@@ -304,14 +304,19 @@ def _spell(row: bytes, positions: Sequence[int] | range, names: Sequence[str]) -
 
 
 def _show(cell: bytes) -> str:
-    if cell.startswith(b"\xf9"):
-        length, _, digest = cell[1:].decode().partition(":")
-        return f"{length} bytes with SHA-256 {digest}"
-    value: Cell = cell_value(cell)
+    if cell.startswith(REF):
+        return _long(cell[1:])
+    value: Cell = cell_value(cell, _long)
     if value is None:
         return "NULL"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:197]}…"
+
+
+def _long(reference: bytes) -> str:
+    """What stands for a long value, or for one inside of a list."""
+    length, _, digest = reference.decode().partition(":")
+    return f"{length} bytes with SHA-256 {digest}"
 
 
 class _Expected:
