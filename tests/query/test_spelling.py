@@ -29,11 +29,6 @@ def test_decimals_keep_every_digit_and_have_no_exponent() -> None:
     assert found == ["a", "0.0000000000", "-0.0000000001", "", "12.5000000000"]
 
 
-def test_numbers_that_are_texts_are_no_formulas() -> None:
-    found = csv_of(pa.array(["-5", "+3.25", "-5+1", "=1", "-x"])).replace('"', "").splitlines()
-    assert found == ["a", "-5", "+3.25", "'-5+1", "'=1", "'-x"]
-
-
 def test_instants_to_the_nanosecond_are_written() -> None:
     column = pa.array([1, None], pa.timestamp("ns"))
     stream = BytesIO()

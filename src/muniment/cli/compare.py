@@ -106,7 +106,7 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
         "differences": [
             {"where": each.where, "a": each.a, "b": each.b} for each in comparison.differences
         ],
-        "notes": list(comparison.notes),
+        **({"notes": list(comparison.notes)} if comparison.notes else {}),
     }
 
 

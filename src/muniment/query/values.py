@@ -8,9 +8,6 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 __all__ = ["json_value", "values_of"]
 
 _EXACT_FLOAT = 1 << 53  # whole numbers up to this are the same in every JSON reader
@@ -44,12 +41,16 @@ def json_value(value: Any) -> Any:
     return str(value)
 
 
-def values_of(column: pa.Array) -> list[Any]:
-    """Return the values of a column; instants to the nanosecond, which Python has none of, as text.
+def values_of(column: Any) -> list[Any]:
+    """Return the values of an array; instants to the nanosecond, which Python has none of, as text.
 
-    >>> values_of(pa.array([1], pa.timestamp("ns")))
+    >>> import pyarrow
+    >>> values_of(pyarrow.array([1], pyarrow.timestamp("ns")))
     ['1970-01-01T00:00:00.000000001']
     """
+    import pyarrow as pa  # the first page does without
+    import pyarrow.compute as pc
+
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         text = pc.cast(column, pa.timestamp("ns")).cast(pa.string())
         column = pc.replace_substring(text, " ", "T")
