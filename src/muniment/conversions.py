@@ -11,6 +11,7 @@ from glob import escape
 
 from muniment.definitions import TablePair, matched_tables
 from muniment.errors import Unfit, UnknownType
+from muniment.sql.classes import classes_in
 from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import Kind, PredefinedType
 
@@ -29,7 +30,9 @@ def archived_as_text(database: Database, archive: Database) -> Iterator[str]:
             assert pair.a is not None and pair.b is not None
             here = shape_of(database, pair.a[0].name, x)
             there = shape_of(archive, pair.b[0].name, y)
-            if x.type_original == y.type_original and _was_made_text(here, there):
+            # SQLite's columns of text may be archived as such, too: other values are among them.
+            told = classes_in(y.description) and not classes_in(x.description)
+            if x.type_original == y.type_original and (told or _was_made_text(here, there)):
                 yield f"{pair.a[0].name}.{pair.a[1].name}.{x.name}"
 
 

@@ -7,17 +7,19 @@ pairs are brought to one form first: 1.10 and 1.1, 1.0E10 and 10000000000, true 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from muniment.sql.batch import CELL, NULL, ROW, Batch, cells_of
+from muniment.sql.classes import Classes, both_classes
 from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
 from muniment.sql.types import Kind
 
 __all__ = ["FORMS", "Normal", "normal_forms", "shared_forms"]
 
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
+Forms = tuple[tuple[int, str | Classes], ...]
 _TIMES = {Kind.TIME, Kind.TIMESTAMP}
 
 
@@ -25,11 +27,12 @@ _TIMES = {Kind.TIME, Kind.TIMESTAMP}
 class Normal:
     """The forms in which the columns of a table are compared: position and name of the form.
 
-    ``kept`` says which columns of a row are compared, and in which order; None means all as they
-    are. Positions of forms count what is kept.
+    Classes stand for the form in which texts have quotation marks. ``kept`` says which columns of a
+    row are compared, and in which order; None means all as they are. Positions of forms count what
+    is kept.
     """
 
-    forms: tuple[tuple[int, str], ...]
+    forms: Forms
     width: int  # of the rows as they come
     kept: tuple[int, ...] | None = None
 
@@ -41,7 +44,7 @@ class Normal:
         kept = range(self.width) if self.kept is None else self.kept
         columns = [cells[k :: self.width] for k in kept]
         for k, form in self.forms:
-            function = FORMS[form]
+            function = FORMS[form] if isinstance(form, str) else form.in_marks
             columns[k] = [cell if cell == NULL else function(cell) for cell in columns[k]]
         rows = zip(*columns, strict=True)
         return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
@@ -54,9 +57,9 @@ def normal_forms(
     left_columns, right_columns = a[1].columns, b[1].columns
     if [x.name for x in left_columns] != [y.name for y in right_columns]:
         return Normal((), len(left_columns)), Normal((), len(right_columns))
-    pairs = zip(left_columns, right_columns, strict=True)
-    normal = Normal(_forms(first, second, (a[0], b[0]), pairs), len(left_columns))
-    return normal, normal
+    pairs = list(zip(left_columns, right_columns, strict=True))
+    left, right = _forms(first, second, (a[0], b[0]), pairs)
+    return Normal(left, len(left_columns)), Normal(right, len(right_columns))
 
 
 def shared_forms(
@@ -66,27 +69,36 @@ def shared_forms(
     places = {column.name: k for k, column in enumerate(b[1].columns)}
     left = tuple(k for k, column in enumerate(a[1].columns) if column.name in places)
     right = tuple(places[a[1].columns[k].name] for k in left)
-    pairs = ((a[1].columns[j], b[1].columns[k]) for j, k in zip(left, right, strict=True))
-    forms = _forms(first, second, (a[0], b[0]), pairs)
-    return Normal(forms, len(a[1].columns), left), Normal(forms, len(b[1].columns), right)
+    pairs = [(a[1].columns[j], b[1].columns[k]) for j, k in zip(left, right, strict=True)]
+    x, y = _forms(first, second, (a[0], b[0]), pairs)
+    return Normal(x, len(a[1].columns), left), Normal(y, len(b[1].columns), right)
 
 
 def _forms(
     first: Database,
     second: Database,
     schemas: tuple[Schema, Schema],
-    pairs: Iterable[tuple[Column, Column]],
-) -> tuple[tuple[int, str], ...]:
+    pairs: Sequence[tuple[Column, Column]],
+) -> tuple[Forms, Forms]:
+    """The forms of both sides: the same, but for quotation marks that one side alone has."""
     same_writer = _writer(first) == _writer(second) is not None
-    forms = []
+    sqlite = all((d.database_product or "").startswith("SQLite") for d in (first, second))
+    forms: list[tuple[int, str]] = []
+    left_marks: list[tuple[int, Classes]] = []
+    right_marks: list[tuple[int, Classes]] = []
     for k, (x, y) in enumerate(pairs):
+        both = both_classes(x, y) if sqlite else None
+        if both and both[0].quoted != both[1].quoted:
+            side, classes = (right_marks, both[1]) if both[0].quoted else (left_marks, both[0])
+            side.append((k, classes))
+            continue
         left = shape_of(first, schemas[0].name, x)
         right = shape_of(second, schemas[1].name, y)
         if same_writer and left == right:
             continue
         if (form := _form(left, right)) is not None:
             forms.append((k, form))
-    return tuple(forms)
+    return (*forms, *left_marks), (*forms, *right_marks)
 
 
 def _writer(database: Database) -> str | None:

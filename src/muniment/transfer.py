@@ -26,7 +26,7 @@ from muniment.sql.batch import Batch
 from muniment.sql.chosen import meant
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType, View
-from muniment.sql.original import join_original, split_original
+from muniment.sql.original import split_notes, split_original, with_words
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
 from muniment.sql.types import NamedType, Type
@@ -437,7 +437,7 @@ def described(database: Database, words: Description) -> Database:
         if (value := getattr(words, name)) is not None
     }
     if "description" in given:
-        given["description"] = _reworded(given["description"], database.description)
+        given["description"] = with_words(database.description, given["description"])
     schemas = tuple(_described_schema(schema, words) for schema in database.schemas)
     _refuse_unknown(database, words)
     return replace(database, schemas=schemas, **given)
@@ -447,7 +447,7 @@ def _described_schema(schema: Schema, words: Description) -> Schema:
     tables = []
     for table in schema.tables:
         columns = tuple(
-            replace(c, description=text)
+            replace(c, description=with_words(c.description, text))
             if (text := words.columns.get(f"{schema.name}.{table.name}.{c.name}"))
             else c
             for c in table.columns
@@ -459,14 +459,8 @@ def _described_schema(schema: Schema, words: Description) -> Schema:
         tables.append(replace(table, columns=columns))
     text = schema.description
     if schema.name in words.schemas:
-        text = _reworded(words.schemas[schema.name], text)
+        text = with_words(text, words.schemas[schema.name])
     return replace(schema, tables=tuple(tables), description=text)
-
-
-def _reworded(text: str, old: str | None) -> str:
-    """Return new words with the original definitions that stood behind the old ones."""
-    _, original = split_original(old)
-    return join_original(text, original) if original else text
 
 
 def _refuse_unknown(database: Database, words: Description) -> None:
@@ -543,7 +537,10 @@ def without_originals(database: Database) -> Database:
         return replace(user_type, attributes=attributes, description=text)
 
     def plain(table: Table) -> Table:
-        columns = tuple(replace(c, type_original=None) for c in table.columns)
+        columns = tuple(
+            replace(c, type_original=None, description=split_notes(c.description)[0])
+            for c in table.columns
+        )
         return replace(table, columns=columns, description=split_original(table.description)[0])
 
     def plain_view(view: View) -> View:

@@ -34,7 +34,7 @@ def _examples(command: click.Command) -> list[list[str]]:
 
 
 def test_every_help_ends_with_examples_of_the_command() -> None:
-    context = click.Context(cli, info_name="muniment")
+    context = click.Context(cli, info_name="muniment", **cli.context_settings)
     for path, command in _commands(cli, context):
         lines = [shlex.join(line) for line in _examples(command)]
         assert lines and all(line.startswith("muniment ") for line in lines), path
@@ -48,7 +48,7 @@ def test_examples_work_as_they_are(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir("muniment-demo")
     for name in _HERE:
         assert name in COMMANDS
-        command = cli.get_command(click.Context(cli), name)
+        command = cli.get_command(click.Context(cli, **cli.context_settings), name)
         assert command is not None
         for example in _examples(command):
             result = run(*example[1:])

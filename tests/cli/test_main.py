@@ -61,7 +61,7 @@ def leaves() -> dict[str, click.Command]:
     """Every command by its words, those of groups included."""
     found: dict[str, click.Command] = {}
     for name in COMMANDS:
-        command = cli.get_command(click.Context(cli), name)
+        command = cli.get_command(click.Context(cli, **cli.context_settings), name)
         assert command is not None
         if isinstance(command, click.Group):
             found |= {f"{name} {inner}": each for inner, each in command.commands.items()}

@@ -207,7 +207,7 @@ def test_text_that_looks_like_structure_is_found_and_refused(tmp_path: Path, byt
         batches(source, "t")
     selection = Selection(as_text=("main.t.a",))
     with SqliteSource(path, selection) as source:
-        assert values(source, "t") == ["x", "y", f"X'{byte.hex().upper()}'", "z"]
+        assert values(source, "t") == ["x", "y", f"CAST(X'{byte.hex().upper()}' AS TEXT)", "z"]
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le", "UTF-16be"])
@@ -409,8 +409,8 @@ def test_columns_that_are_left_out_are_named_and_take_their_checks_along(tmp_pat
         table = source.describe().schema("main").table("t")
     assert [check.name for check in table.check_constraints] == ["kept"]
     assert table.description == (
-        "Columns that were not archived: the b.\n"
-        'The check k (a < "The B") needs columns that are not here.'
+        "About this archive: Columns that were not archived: the b.\n"
+        'About this archive: The check k (a < "The B") needs columns that are not here.'
     )
     report = restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
     assert not report.left_out
@@ -531,4 +531,4 @@ def test_triggers_of_views_are_listed_for_other_products(tmp_path: Path) -> None
     archive(f"sqlite:///{path}", tmp_path / "v.siard", Selection(views=("v",)))
     with open_siard(tmp_path / "v.siard") as source:
         description = source.describe().schema("main").table("v").description
-    assert description == "The rows of a view: SELECT a FROM t"
+    assert description == "About this archive: The rows of a view: SELECT a FROM t"

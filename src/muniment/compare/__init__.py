@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from muniment import databases
+from muniment.compare.classes import class_differences
 from muniment.compare.sides import Read, reading_side
 from muniment.compare.tables import TableComparer, TableComparison
 from muniment.conversions import (
@@ -174,6 +175,7 @@ def _compare_once(
         differences = _definition_differences((left, first), (right, second))
         tables = []
         pairs = matched_tables(first, second)
+        differences += class_differences(first, second, pairs)
         watch = _Watch(progress, sum(pair.b[1].rows for pair in pairs if pair.b))
         for pair in pairs:
             watch.next_table()

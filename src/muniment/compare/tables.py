@@ -24,7 +24,8 @@ from muniment.workers import Beside
 __all__ = ["TableComparer", "TableComparison"]
 
 _SHOWN = 10
-_GROUPS = 8
+_GROUPS = 2 * _SHOWN  # each has a row of one side at least
+_MOST_ROWS = 1000  # of a few keys
 _BEHIND = 16  # batches that wait for their digest
 _STORED = re.compile(rb'<c\d+ file="')  # a value in a file of its own
 
@@ -213,16 +214,24 @@ class TableComparer:
         key, sure = self._key()
         if not sure:
             skip = 0  # a row may occur before, too, and it is told how often it does
-        chunks = (Batch(data, data.count(ROW)) for data in self._side.read(self._a))
-        all_a = Counter(_rows_in(chunks, skip, groups))
-        reader = Reader(self._right, self._database, self._b, ordered=False)
-        all_b = Counter(_rows_in(reader.batches(), skip, groups))
-        if key:
-            only_a, only_b = all_a - all_b, all_b - all_a
-            rows = list(only_a.elements()), list(only_b.elements())
-            yield from _row_differences(self._b, key, *rows)
-        else:
+        all_a = Counter(_rows_in(self._left_batches(), skip, groups))
+        all_b = Counter(_rows_in(self._right_batches(), skip, groups))
+        if not key:
             yield from _count_differences(self._b, all_a, all_b)
+            return
+        # The other row of a key is in another group, as a rule, which may be none of these.
+        wanted = _Keyed([self._b.names.index(name) for name in key])
+        wanted.want([*(all_a - all_b), *(all_b - all_a)])
+        all_a = Counter(wanted.rows_in(self._left_batches()))
+        all_b = Counter(wanted.rows_in(self._right_batches()))
+        rows = list((all_a - all_b).elements()), list((all_b - all_a).elements())
+        yield from _row_differences(self._b, key, *rows)
+
+    def _left_batches(self) -> Iterator[Batch]:
+        return (Batch(data, data.count(ROW)) for data in self._side.read(self._a))
+
+    def _right_batches(self) -> Iterator[Batch]:
+        return Reader(self._right, self._database, self._b, ordered=False).batches()
 
     def _key(self) -> tuple[tuple[str, ...], bool]:
         """The columns that rows are paired by, and whether they are the key of both sides.
@@ -232,6 +241,31 @@ class TableComparer:
         keys = [read.table.primary_key for read in (self._b, self._a)]
         usable = [key.columns for key in keys if key and set(self._b.names).issuperset(key.columns)]
         return (usable[0] if usable else ()), len(usable) == 2 and usable[0] == usable[1]
+
+
+class _Keyed:
+    """Finds the rows of the first keys that rows differ in."""
+
+    def __init__(self, key: Sequence[int]) -> None:
+        self._key = key
+        self._keys: set[tuple[bytes, ...]] = set()
+
+    def want(self, rows: Sequence[bytes]) -> None:
+        for row in rows:
+            if len(self._keys) < _SHOWN:
+                self._keys.add(_key(row, self._key))
+
+    def rows_in(self, batches: Iterator[Batch]) -> Iterator[bytes]:
+        """Yield the rows with these keys; not all of them if a key is none, and has thousands."""
+        firsts = {key[0] for key in self._keys}
+        found = 0
+        for batch in batches:  # to the end: another process may be about to send more
+            if found >= _MOST_ROWS or not any(first in batch.data for first in firsts):
+                continue
+            for row in rows_of(batch):
+                if _key(row, self._key) in self._keys:
+                    found += 1
+                    yield row
 
 
 def _rows_in(batches: Iterator[Batch], skip: int, groups: set[int]) -> Iterator[bytes]:

@@ -28,6 +28,7 @@ from muniment.databases.sqlite_types import (
 from muniment.errors import DatabaseError, NotFound, Unfit
 from muniment.kernels import Stepping, at_once, stepping_kernel
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_bytes
+from muniment.sql.classes import Classes
 from muniment.sql.lines import ODD, LineCheck
 from muniment.sql.model import Column, Database, Schema, Table
 from muniment.sql.names import quoted
@@ -186,7 +187,8 @@ class SqliteSource:
         """Whether machine code reads every table by SQLite's own functions."""
         relations = (self._relation(table) for _, table in self._database.tables())
         narrow = (len(table.columns) < _MOST_COLUMNS for _, table in self._database.tables())
-        plain = self._utf8 and all(map(_has_parts, relations)) and all(narrow)
+        bare = not any(classes.quoted for classes in self._catalogue.classes.values())
+        plain = self._utf8 and bare and all(map(_has_parts, relations)) and all(narrow)
         return plain and at_once() and stepping_kernel() is not None
 
     def parts(self, schema: Schema, table: Table) -> Iterator[tuple[int, int] | None]:
@@ -309,18 +311,22 @@ class SqliteSource:
         relation, name = self._relation(table), quoted(column.name)
         kind = _predefined(column).kind
         classes = _CLASSES_OF_KIND.get(kind)
-        if classes is None or self._selection.wants_text(schema.name, table.name, column.name):
+        if classes is None or (table.name, column.name) in self._catalogue.classes:
             return None
         wanted = ",".join(f"'{c}'" for c in classes)
         key = relation.rowid if relation.has_rowid else "NULL"
         row = self._db.execute(
-            f"SELECT {key}, typeof({name}), substr({name},1,40) FROM {relation.sql} "
+            f"SELECT {key}, typeof({name}), iif(typeof({name})='text', "
+            f"substr(CAST({name} AS BLOB),1,160), substr({name},1,40)) FROM {relation.sql} "
             f"WHERE typeof({name}) NOT IN ({wanted},'null')"
             f"{_OTHER_FORM.get(kind, '').format(c=name)} LIMIT 1"
         ).fetchone()
         if row is None:
             return None
-        return _misfit(schema, table, column, row[0], row[1], row[2])
+        value = row[2]
+        if row[1] == "text":  # as bytes, which may be no Unicode
+            value = (value or b"").decode(self._encoding(), "replace")[:40]
+        return _misfit(schema, table, column, row[0], row[1], value)
 
     def _wider(self, table: Table, column: Column) -> PredefinedType | None:
         type_, relation, name = _predefined(column), self._relation(table), quoted(column.name)
@@ -378,7 +384,7 @@ class SqliteSource:
         """Let SQLite join the rows of a range of rowids; the ranges grow or shrink to fit."""
         table, done, step = query.table, 0, 64
         while low <= last:
-            stepping = stepping_kernel() if by_machine and query.narrow else None
+            stepping = stepping_kernel() if by_machine and query.by_machine else None
             if stepping is not None:
                 yield from self._row_by_row(query, stepping, low, last, done)
                 return
@@ -494,6 +500,11 @@ def _has_parts(relation: Relation) -> bool:
     return relation.has_rowid and not relation.private
 
 
+def _is_quoted(source: SqliteSource, table: Table) -> bool:
+    known = source._catalogue.classes
+    return any(c.quoted for place, c in known.items() if place[0] == table.name)
+
+
 def _row_text(columns: list[Expression]) -> str:
     """SQL for the text of a row, ended by the odd mark if the condition of a column fails."""
     *texts, last = (column.text for column in columns)
@@ -541,7 +552,8 @@ class _Query:
         self._relation = source._relation(table)
         self._texts: dict[bool, str] = {}
         types = map(_predefined, table.columns)
-        self.narrow = len(table.columns) < _MOST_COLUMNS  # there is room for the rowid
+        # There is room for the rowid, and machine code knows no quotation marks.
+        self.by_machine = len(table.columns) < _MOST_COLUMNS and not _is_quoted(source, table)
         self.limited = any(type_.kind is Kind.TEXT and type_.length for type_ in types)
 
     def joined(self, careful: bool) -> str:
@@ -596,7 +608,7 @@ class _Query:
 
     def types(self) -> list[PredefinedType | None]:
         """The types of the columns; None for those that are archived as text in any case."""
-        return [None if self._as_text(c) else _predefined(c) for c in self.table.columns]
+        return [None if self._classes(c) else _predefined(c) for c in self.table.columns]
 
     def _in_part(self) -> str:
         return self._between(*self.part) if self.part else ""
@@ -612,8 +624,8 @@ class _Query:
             limit, rowid = 2_000_000_000, "''"
         return _row_text(
             [
-                any_class(quoted(c.name), marks)
-                if self._as_text(c)
+                any_class(quoted(c.name), marks, quoted=classes.quoted)
+                if (classes := self._classes(c))
                 else expression(
                     quoted(c.name),
                     _predefined(c),
@@ -647,8 +659,8 @@ class _Query:
     ) -> bytes:
         if class_ == "text":
             value = self._decoded(column, value, number)
-        if self._as_text(column):
-            return cell_bytes(_any_text(value))
+        if classes := self._classes(column):
+            return cell_bytes(classes.text(class_, value))
         type_ = _predefined(column)
         fits = isinstance(value, bytes) == (type_.kind is Kind.BINARY)
         if type_.large and fits and key is not None and _octets(value) > self._source._limit:
@@ -662,22 +674,16 @@ class _Query:
         try:
             return value.decode(self._source._encoding(), "surrogatepass")
         except UnicodeDecodeError as error:
-            if self._as_text(column):
+            if self._classes(column):
                 return value
             where = f"{self.schema.name}.{self.table.name}.{column.name}"
             raise Unfit(
                 where, number, f"the byte string {value[:40]!r}", "text in Unicode"
             ) from error
 
-    def _as_text(self, column: Column) -> bool:
-        return (
-            self._source._selection.wants_text(self.schema.name, self.table.name, column.name)
-            or (
-                self.table.name,
-                column.name,
-            )
-            in self._source._catalogue.mixed
-        )
+    def _classes(self, column: Column) -> Classes | None:
+        """The classes of a column's values if it is archived as text."""
+        return self._source._catalogue.classes.get((self.table.name, column.name))
 
 
 def _octets(value: Any) -> int:
@@ -685,11 +691,6 @@ def _octets(value: Any) -> int:
     if isinstance(value, str):
         return len(value.encode("utf-8", "surrogatepass"))
     return len(value) if isinstance(value, bytes) else 0
-
-
-def _any_text(value: int | float | str | bytes) -> str:
-    """Any value as people would write it: numbers and text as they are, bytes as X'…'."""
-    return f"X'{value.hex().upper()}'" if isinstance(value, bytes) else str(value)
 
 
 def _misfit(

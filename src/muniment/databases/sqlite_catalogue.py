@@ -12,6 +12,7 @@ import apsw
 
 from muniment.databases.sqlite_types import declared_type, type_of_classes
 from muniment.errors import UsageError
+from muniment.sql.classes import Classes, with_classes
 from muniment.sql.model import (
     UNKNOWN_COLUMNS,
     CheckConstraint,
@@ -27,7 +28,7 @@ from muniment.sql.model import (
 )  # fmt: skip
 from muniment.sql.names import LONGEST, quoted
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection, broken_view, view_words
+from muniment.sql.selection import Selection, broken_view, query_words, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = ["Catalogue", "Relation", "read_catalogue"]
@@ -54,7 +55,8 @@ class Catalogue:
 
     database: Database = field(default_factory=lambda: Database(""))
     relations: dict[str, Relation] = field(default_factory=dict)
-    mixed: set[tuple[str, str]] = field(default_factory=set)  # columns archived as text
+    # Columns that are archived as text, by table and name.
+    classes: dict[tuple[str, str], Classes] = field(default_factory=dict)
     # Foreign keys by table that lead nowhere, each with the reason.
     dangling: dict[str, list[tuple[ForeignKey, str]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -238,33 +240,61 @@ class _CatalogueReader:
         for _, name, declared, not_null, default, _, hidden in info:
             if hidden == 1:
                 continue  # the hidden columns of virtual tables are arguments, not data
-            yield Column(
+            column = Column(
                 name=name,
-                type=self._type(table, name, declared, relation),
+                type=declared_type(declared) or _TEXT,
                 type_original=declared or None,
                 nullable=not (not_null or name in never_null),
                 default_value=default,
             )
+            if relation.base and not self._wants(table, name):
+                yield column  # nobody asks what it holds
+            elif self._selection.wants_text("main", table, name):
+                yield self._as_text(table, column, self._classes(name, relation), relation)
+            elif declared_type(declared):
+                yield column
+            else:
+                yield self._by_content(table, column, relation)
 
-    def _type(self, table: str, column: str, declared: str, relation: Relation) -> PredefinedType:
-        if self._selection.wants_text("main", table, column):
-            return _TEXT
-        known = declared_type(declared)
-        if known is not None:
-            return known
-        name = quoted(column)
-        rows = self._db.execute(
-            f"SELECT DISTINCT typeof({name}) FROM {relation.sql} WHERE {name} IS NOT NULL"
+    def _wants(self, table: str, column: str) -> bool:
+        chosen = self._selection.columns_of("main", table)
+        return self._selection.takes("main", table) and (chosen is None or column in chosen)
+
+    def _by_content(self, table: str, column: Column, relation: Relation) -> Column:
+        """Return a column whose declaration tells no type, with the type that its values have."""
+        classes = self._classes(column.name, relation)
+        if len(classes) < 2:
+            return replace(column, type=type_of_classes(classes))
+        column = self._as_text(table, column, classes, relation)
+        declared = column.type_original
+        shown = f"is declared {declared}" if declared else "has no declared type"
+        told = self._result.classes[table, column.name]
+        marks = ", with its texts in quotation marks" if told.quoted else ""
+        self._result.notes.append(
+            f"main.{table}.{column.name} {shown} and holds {told} values; "
+            f"it was archived as text{marks}"
         )
-        classes = {class_ for (class_,) in rows}
-        if len(classes) > 1:
-            self._result.mixed.add((table, column))
-            kinds = " and ".join(sorted(classes))
-            shown = f"is declared {declared}" if declared else "has no declared type"
-            self._result.notes.append(
-                f"main.{table}.{column} {shown} and holds {kinds} values; it was archived as text"
+        return column
+
+    def _as_text(self, table: str, column: Column, classes: set[str], relation: Relation) -> Column:
+        """Return a column with a note on the classes that its values have."""
+        name, told = quoted(column.name), Classes(frozenset(classes))
+        if "text" in classes:
+            is_text = f"typeof({name})='text'"
+            texts = self._db.execute(
+                f"SELECT CAST({name} AS BLOB) FROM {relation.sql}{_where(relation, is_text)}"
             )
-        return type_of_classes(classes)
+            ((encoding,),) = self._db.execute("PRAGMA encoding").fetchall()
+            told = told.among((text for (text,) in texts), encoding)
+        self._result.classes[table, column.name] = told
+        return replace(column, type=_TEXT, description=with_classes(None, told))
+
+    def _classes(self, column: str, relation: Relation) -> set[str]:
+        """What SQLite calls the values of a column: integer, real, text, blob."""
+        name = quoted(column)
+        there = _where(relation, f"{name} IS NOT NULL")
+        rows = self._db.execute(f"SELECT DISTINCT typeof({name}) FROM {relation.sql}{there}")
+        return {class_ for (class_,) in rows}
 
     def _estimate(self, relation: Relation) -> int:
         if not relation.has_rowid:
@@ -400,9 +430,7 @@ class _CatalogueReader:
         for name, sql in self._selection.queries.items():
             # Between parentheses a second statement is a mistake, not something to run.
             self._db.execute(f"CREATE TEMP VIEW {quoted(name)} AS SELECT * FROM (\n{sql}\n)")
-            extra.append(
-                self._made(name, f"temp.{quoted(name)}", f"The result of the query: {sql}")
-            )
+            extra.append(self._made(name, f"temp.{quoted(name)}", query_words(sql)))
         if not extra:
             return self._numbered(database)
         schema = database.schemas[0]
@@ -472,6 +500,11 @@ def _checks(sql: str, table: str) -> Iterator[CheckConstraint]:
         named = position >= 2 and tokens[position - 2][0].upper() == "CONSTRAINT"
         name = _unquote(tokens[position - 1][0]) if named else _generated("ck", table, number)
         yield CheckConstraint(name, sql[tokens[position + 1].end() : tokens[end].start()].strip())
+
+
+def _where(relation: Relation, condition: str) -> str:
+    own = f"({relation.where}) AND " if relation.where else ""
+    return f" WHERE {own}{condition}"
 
 
 def _ordinary(table: Table) -> str:

@@ -12,6 +12,7 @@ import apsw
 from muniment.databases.sqlite_loading import PIECE, Loader
 from muniment.errors import DatabaseError
 from muniment.sql.batch import REF, Batch
+from muniment.sql.classes import Broken
 from muniment.sql.names import quoted
 
 __all__ = ["Inserter"]
@@ -19,6 +20,7 @@ __all__ = ["Inserter"]
 T = TypeVar("T")
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
+_BROKEN = b"CAST(X'"  # how text that is not Unicode begins
 
 
 class Inserter:
@@ -67,7 +69,7 @@ class Inserter:
             raise self._refusal(error, before) from error
 
     def _put(self, batch: Batch, skipped: int) -> None:
-        odd = _SURROGATE.search(batch.data)
+        odd = _SURROGATE.search(batch.data) or _BROKEN in batch.data
         if REF in batch.data and not odd:
             self._put_with_objects(self._counted(self._load.with_objects(batch), skipped))
         elif odd:
@@ -110,12 +112,12 @@ class Inserter:
                         blob.write(chunk)
 
     def _put_as_bytes(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Insert rows whose text has half of a surrogate pair; the driver wants it as bytes."""
+        """Insert rows with text that is not Unicode; the driver wants it as bytes."""
         for row in rows:
-            odd = [isinstance(v, str) and not v.isascii() for v in row]
+            odd = [isinstance(v, Broken) or (isinstance(v, str) and not v.isascii()) for v in row]
             marks = ",".join("CAST(? AS TEXT)" if cast else "?" for cast in odd)
             values = tuple(
-                v.encode("utf-8", "surrogatepass") if cast else v
+                v.encode("utf-8", "surrogatepass") if isinstance(v, str) and cast else v
                 for v, cast in zip(row, odd, strict=True)
             )
             self._db.execute(f"{self._head}({marks})", values)

@@ -272,8 +272,7 @@ class KeyJudge:
         return self._place(table.name) + (f" WHERE {both}" if both else "")
 
     def _is_text(self, table: str, column: str) -> bool:
-        chosen = self._selection.wants_text("main", table, column)
-        return chosen or (table, column) in self._catalogue.mixed
+        return (table, column) in self._catalogue.classes
 
     def _finds(self, query: str, values: Mapping[str, bytes] | None = None) -> bool:
         return bool(self._db.execute(query, values).fetchall())
@@ -281,7 +280,7 @@ class KeyJudge:
     def _left(self, table: Table, key: str, text: str, reason: str) -> Table:
         place = f"main.{table.name}"
         self.notes.append(f"key {key} of {place} is archived as a statement alone: {reason}")
-        words = f"The key {key} {text} is none of this archive: {reason}."
+        words = f"The key {key} {text} is a statement alone: {reason}."
         return replace(table, description=with_note(table.description, words))
 
 

@@ -23,6 +23,7 @@ from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
 from muniment.finished import appearing
+from muniment.sql.classes import Classes, classes_in
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -147,7 +148,10 @@ class SqliteTarget:
     def encoder(self, schema: Schema, table: Table) -> Fitter:
         """Return what a worker does with batches: look for values that are not of their type."""
         shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
-        types = tuple(shape.type if isinstance(shape, Leaf) else None for shape in shapes)
+        types = tuple(
+            shape.type if isinstance(shape, Leaf) and not self._told(column) else None
+            for shape, column in zip(shapes, table.columns, strict=True)
+        )
         name, db = self._name(schema, table.name), cast(Any, self._db)
         strict = name.lower() in self._strict_tables
         declared = [row[2] for row in db.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()]
@@ -189,7 +193,10 @@ class SqliteTarget:
         # Generated columns compute their own values.
         kept = [cid for cid, _, _, _, _, _, hidden in info if hidden not in (2, 3)]
         shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
-        converters = [converter(shape, row[2]) for shape, row in zip(shapes, info, strict=True)]
+        converters = [
+            told.value if (told := self._told(column)) else converter(shape, row[2])
+            for shape, row, column in zip(shapes, info, table.columns, strict=True)
+        ]
         columns = [row[1] for row in info]
         fillable = self._fillable(name, columns)
         load = Loader(shapes, converters, kept, partial(open_lob, schema, table), fillable)
@@ -308,6 +315,10 @@ class SqliteTarget:
             self._db.execute(statement).fetchall()
         finally:
             self._db.authorizer = None
+
+    def _told(self, column: Column) -> Classes | None:
+        """The classes of a column of SQLite that is text in the archive."""
+        return classes_in(column.description) if self._same else None
 
     def _name(self, schema: Schema | str, table: str) -> str:
         schema_name = schema if isinstance(schema, str) else schema.name
@@ -469,6 +480,8 @@ class SqliteTarget:
         original = self._declared.get(table.name, {}).get(column.name, column.type_original)
         if self._same and original is not None and isinstance(shape, Leaf):
             declared = original if _plain_declaration(original) else ""
+        elif self._told(column):
+            declared = ""  # each value stays what it is
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
             if " TO " in declared:  # INTERVAL DAY TO SECOND: a word of SQL within a type

@@ -170,9 +170,13 @@ def _reading(
             return column, f"{kind}='text'"
 
 
-def any_class(column: str, marks: Marks) -> Expression:
-    """Return how a column is read that is archived as text whatever it holds."""
-    return Expression(f"ifnull({column},{marks.null})", f"typeof({column})<>'blob'")
+def any_class(column: str, marks: Marks, *, quoted: bool) -> Expression:
+    """Return how a column is read that is archived as text whatever it holds.
+
+    ``quoted`` texts are between quotation marks, which tells them from other values.
+    """
+    text = f"iif(typeof({column})='text',''''||{column}||'''',{column})" if quoted else column
+    return Expression(f"ifnull({text},{marks.null})", f"typeof({column})<>'blob'")
 
 
 def lexical(class_: str, value: int | str | bytes, type_: PredefinedType) -> str | None:

@@ -14,7 +14,7 @@ from lxml import etree
 from muniment.errors import SiardError, UsageError
 from muniment.siard.metadata import parse_metadata, refuse_doctype
 from muniment.siard.text import escape_metadata, unescape
-from muniment.sql.original import join_original, split_original
+from muniment.sql.original import split_notes, with_words
 
 __all__ = ["Place", "places", "set_descriptions"]
 
@@ -98,7 +98,7 @@ def _walk(element: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[Place, An
         path = names if local == "siardArchive" else (*names, own)
         if local == "column" and names and _local(_home(element)) == "view":
             kind = "view-column"
-        words = split_original(_text(element, "description"))[0]
+        words, _ = split_notes(_text(element, "description"))
         yield Place(kind, ".".join(map(_spelt, path)), words), element
         names = path
     for child in element:
@@ -140,8 +140,7 @@ def _text(element: Any, name: str) -> str | None:
 
 def _set(element: Any, words: str) -> None:
     found = _find(element, "description")
-    _, original = split_original(None if found is None else unescape(found.text or ""))
-    text = join_original(words or None, original) if original else words
+    text = with_words(None if found is None else unescape(found.text or ""), words or None)
     if not text:
         if found is not None:
             element.remove(found)

@@ -1,7 +1,9 @@
-"""Where definitions go that SIARD has no place for: a block at the end of a description.
+"""What descriptions hold besides people's words: notes of the archive, and original definitions.
 
-Indexes, collations, generated columns and the like stay readable for people, and come back when an
-archive is restored to the product it came from.
+A note says what whoever describes a table later should not erase: that not all of its rows were
+archived, say. It is a line that begins with ABOUT. Definitions that SIARD has no place for are a
+block at the end: indexes, collations, generated columns and the like stay readable for people, and
+come back when an archive is restored to the product it came from.
 """
 
 from __future__ import annotations
@@ -9,12 +11,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Original", "join_original", "split_original", "with_note"]
+__all__ = [
+    "ABOUT", "Original", "join_original", "notes_in", "split_notes", "split_original", "with_note",
+    "with_words",
+]  # fmt: skip
+
+ABOUT = "About this archive: "
 
 _MARK = re.compile(
     r"(?:\A|\n\n?)-- Original definition in (?P<product>[^\n]+):\n(?P<sql>.*)\Z", re.DOTALL
 )
 _BETWEEN = ";\n-- next\n"
+_NOTES = re.compile(rf"(?:\A|\n+)(?P<notes>{ABOUT}.*)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +52,43 @@ def split_original(description: str | None) -> tuple[str | None, Original | None
     return description[: match.start()] or None, Original(match["product"], statements)
 
 
+def split_notes(description: str | None) -> tuple[str | None, str | None]:
+    """Return people's words, and the notes of the archive that follow them; no original.
+
+    >>> split_notes("Trees.\\nAbout this archive: Not all of them.")
+    ('Trees.', 'About this archive: Not all of them.')
+    """
+    words, _ = split_original(description)
+    match = _NOTES.search(words or "")
+    if not match or words is None:
+        return words, None
+    return words[: match.start()] or None, match["notes"]
+
+
+def notes_in(description: str | None) -> list[str]:
+    """Return the notes of the archive, one by one."""
+    _, notes = split_notes(description)
+    return f"\n{notes}".split(f"\n{ABOUT}")[1:] if notes else []
+
+
 def with_note(description: str | None, note: str) -> str:
     """Return a description with a note on a line of its own, before the original statements.
 
     >>> with_note("Trees.", "Not all of them.")
-    'Trees.\\nNot all of them.'
+    'Trees.\\nAbout this archive: Not all of them.'
     """
     words, original = split_original(description)
-    words = f"{words}\n{note}" if words else note
+    words = f"{words}\n{ABOUT}{note}" if words else f"{ABOUT}{note}"
     return join_original(words, original) if original else words
+
+
+def with_words(description: str | None, words: str | None) -> str | None:
+    """Return a description with other words, and all that stands behind them.
+
+    >>> with_words("Trees.\\nAbout this archive: Not all of them.", "Old trees.")
+    'Old trees.\\nAbout this archive: Not all of them.'
+    """
+    _, notes = split_notes(description)
+    _, original = split_original(description)
+    text = "\n".join(filter(None, (words, notes))) or None
+    return join_original(text, original) if original else text

@@ -21,7 +21,7 @@ from muniment.sql.model import Database, Schema, Table, View
 from muniment.sql.original import split_original, with_note
 from muniment.sql.types import PredefinedType
 
-__all__ = ["Selection", "broken_view", "view_words"]
+__all__ = ["Selection", "broken_view", "query_words", "view_words"]
 
 T = TypeVar("T")
 
@@ -29,9 +29,13 @@ T = TypeVar("T")
 def view_words(view: View) -> str:
     """Describe the table that a view's rows become: as a view, it is not in the archive."""
     query = f"The rows of a view: {view.query_original}"
-    note = query if view.query_original else "The rows of a view."
     words, _ = split_original(view.description)
-    return f"{words}\n{note}" if words else note
+    return with_note(words, query if view.query_original else "The rows of a view.")
+
+
+def query_words(query: str) -> str:
+    """Describe the table that the rows of a query become."""
+    return with_note(None, f"The rows of a query: {query}")
 
 
 def broken_view(name: str) -> str:

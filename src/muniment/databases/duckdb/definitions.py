@@ -36,7 +36,7 @@ from muniment.sql.model import (
     View,
 )
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection, view_words
+from muniment.sql.selection import Selection, query_words, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = ["read_database"]
@@ -297,6 +297,6 @@ def _with_queries(connection: Connection, database: Database, selection: Selecti
         columns = tuple(
             Column(row["column_name"], _TEXT, type_original=row["column_type"]) for row in described
         )
-        tables.append(Table(name, "", columns, description=f"The rows of a query: {query}"))
+        tables.append(Table(name, "", columns, description=query_words(query)))
     first = replace(first, tables=first.tables + tuple(tables))
     return replace(database, schemas=(first, *others))

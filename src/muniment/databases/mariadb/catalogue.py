@@ -31,7 +31,7 @@ from muniment.sql.model import (
     UniqueKey,
 )
 from muniment.sql.original import Original, join_original
-from muniment.sql.selection import Selection, view_words
+from muniment.sql.selection import Selection, query_words, view_words
 from muniment.sql.types import PredefinedType
 
 __all__ = ["Catalogue", "ColumnFacts", "Relation", "read_catalogue"]
@@ -405,7 +405,7 @@ class _Reader:
                 for c in columns
             )
             self._relations[schema.name, name] = Relation(f"({text}) AS q", facts)
-            tables.append(Table(name, "", as_text, description=f"The rows of a query: {query}"))
+            tables.append(Table(name, "", as_text, description=query_words(query)))
         return replace(schema, tables=tuple(tables))
 
     def _result_facts(self, query: str) -> tuple[tuple[Column, ...], dict[str, ColumnFacts]]:

@@ -57,7 +57,7 @@ from muniment.sql.model import (
     UserType,
     View,
 )
-from muniment.sql.selection import Selection
+from muniment.sql.selection import Selection, query_words
 from muniment.sql.types import NamedType
 
 __all__ = ["Relation", "read_database"]
@@ -226,7 +226,7 @@ class _Reader:
         for name, query in self.selection.queries.items():
             if any(name == table.name for table in first.tables):
                 raise UsageError(f"{first.name} has a table {name}; give the query another name")
-            table = Table(name, "", (), description=f"The result of the query:\n{query}")
+            table = Table(name, "", (), description=query_words(query))
             first = replace(first, tables=(*first.tables, table))
         return replace(database, schemas=(first, *others))
 
