@@ -234,3 +234,31 @@ def test_texts_in_quotation_marks_go_to_other_products_as_they_are(tmp_path: Pat
     shutil.copy(tmp_path / "a.db", tmp_path / "c.db")
     make(tmp_path / "c.db", "UPDATE t SET c = 2 WHERE typeof(c) = 'integer'")
     assert not compare(f"sqlite:///{tmp_path}/c.db", f"duckdb:///{tmp_path}/b.duckdb").equal
+
+
+def test_views_of_columns_without_a_type_are_archived_by_their_content(tmp_path: Path) -> None:
+    source = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (a, b BLOB, c, d ANY)",
+        "INSERT INTO t VALUES (1, x'00', 'one', 1), (2, NULL, 'two', 'x')",
+        "CREATE VIEW v AS SELECT a, b, c, d, a || '' AS e FROM t",
+    )
+    archive(source, tmp_path / "a.siard", Selection(views=("v",)))
+    with open_siard(tmp_path / "a.siard") as opened:
+        columns = opened.describe().schema("main").table("v").columns
+    assert [str(c.type) for c in columns] == ["BIGINT", "BLOB", "CLOB", "CLOB", "CLOB"]
+    restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    db: Any = apsw.Connection(str(tmp_path / "b.db"))
+    rows = db.execute("SELECT a, b, c, d, typeof(e) FROM v").fetchall()
+    assert rows == [(1, b"\x00", "one", 1, "text"), (2, None, "two", "x", "text")]
+
+
+def test_the_order_of_rows_changes_no_value_of_a_strict_table(tmp_path: Path) -> None:
+    source = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a ANY) STRICT",
+        "INSERT INTO t VALUES (1, '12'), (2, 12), (3, x'12'), (4, 'x')",
+    )
+    archive(source, tmp_path / "a.siard", Selection(order={"t": "id"}))
+    restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    assert content(f"sqlite:///{tmp_path}/b.db") == content(source)

@@ -181,8 +181,8 @@ def archive(
     report.print_summary(str(file), result)
     report.print_notes(result.notes)
     purpose = "to prove that the archive equals its source"
-    if selection != Selection():
-        purpose = "to see that only what was left out differs"
+    if selection != Selection(order=selection.order, as_text=selection.as_text):
+        purpose = "to see that nothing differs but what was chosen"
     way = ["--ssh", ssh] if ssh else []
     report.print_advice(
         purpose, ["muniment", "compare", redact(database), report.named(file), *way]

@@ -451,6 +451,14 @@ class _CatalogueReader:
         info = list(self._db.execute(f"PRAGMA {schema}.table_xinfo({view})"))
         relation = self._filled(name, sql)
         self._result.relations[name] = relation
+        # SQLite calls a column of a view BLOB that has no type, too.
+        untyped = {"", "BLOB"}
+        info = [
+            (*row[:2], "", *row[3:])
+            if row[2] in untyped and self._classes(row[1], relation) not in ({"blob"}, set())
+            else row
+            for row in info
+        ]
         columns = tuple(self._columns(name, info, set(), relation))
         return Table(name, "", columns, description=description)
 
