@@ -303,6 +303,17 @@ def test_a_type_that_the_archive_widened_is_no_difference(shop: Path, tmp_path: 
     assert all(t.ordered_digest[0] == t.ordered_digest[1] for t in result.tables)
 
 
+def test_a_type_of_another_name_does_not_hold_more(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as db:
+        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, s SMALLINT, v VARCHAR, n DECIMAL(9,2))")
+        db.execute("INSERT INTO t VALUES (1, 2, 'three', 4.5)")
+    archive(f"duckdb:///{tmp_path}/a.duckdb", tmp_path / "a.siard")
+    restore(tmp_path / "a.siard", url(tmp_path / "a.db"))
+    for first in (str(tmp_path / "a.siard"), f"duckdb:///{tmp_path}/a.duckdb"):
+        result = compare(first, url(tmp_path / "a.db"))
+        assert result.equal and result.notes == (), (result.differences, result.notes)
+
+
 def test_a_value_that_outgrew_its_type_after_archiving_is_a_difference(
     shop: Path, siard: Path
 ) -> None:

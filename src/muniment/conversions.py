@@ -12,11 +12,11 @@ from glob import escape
 from muniment.definitions import TablePair, matched_tables
 from muniment.errors import Unfit, UnknownType
 from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
-from muniment.sql.types import Kind, PredefinedType
+from muniment.sql.types import Kind, PredefinedType, Type
 
 __all__ = [
-    "archived_as_text", "archived_types", "odd_sentences", "pattern_of", "refused_text",
-    "text_sentences",
+    "archived_as_text", "archived_types", "is_wider", "odd_sentences", "pattern_of",
+    "refused_text", "text_sentences",
 ]  # fmt: skip
 
 
@@ -49,7 +49,10 @@ def refused_text(error: Unfit | UnknownType, archive: Database) -> set[str]:
 
 
 def archived_types(a: tuple[Schema, Table], b: tuple[Schema, Table]) -> Table:
-    """Return the database's table with the wider types that the archive gave to its columns."""
+    """Return the database's table with the types that the archive gave to its columns.
+
+    They are wider, or those of another product that says the same of a column.
+    """
     types = {}
     for x, y in _columns(TablePair(a, b)):
         wider = isinstance(x.type, PredefinedType) and isinstance(y.type, PredefinedType)
@@ -57,6 +60,20 @@ def archived_types(a: tuple[Schema, Table], b: tuple[Schema, Table]) -> Table:
             types[x.name] = y.type
     columns = tuple(replace(c, type=types.get(c.name, c.type)) for c in a[1].columns)
     return replace(a[1], columns=columns)
+
+
+def is_wider(type_: Type, other: Type) -> bool:
+    """Whether a type has room for longer texts, or for more digits, than another of its kind.
+
+    >>> wide, narrow = PredefinedType("DECIMAL"), PredefinedType("DECIMAL", 9, 2)
+    >>> is_wider(wide, narrow), is_wider(PredefinedType("INTEGER"), PredefinedType("BIGINT"))
+    (True, False)
+    """
+    if not isinstance(type_, PredefinedType) or not isinstance(other, PredefinedType):
+        return False
+    if type_.kind is not other.kind or type_.kind not in (Kind.TEXT, Kind.DECIMAL):
+        return False
+    return other.length is not None and (type_.length is None or type_.length > other.length)
 
 
 def text_sentences(columns: set[str]) -> Iterator[str]:

@@ -23,6 +23,7 @@ from muniment.compare.tables import TableComparer, TableComparison
 from muniment.conversions import (
     archived_as_text,
     archived_types,
+    is_wider,
     odd_sentences,
     pattern_of,
     refused_text,
@@ -255,10 +256,14 @@ def _refitted(source: Source, schema: Schema, table: Table, unfit: Unfit) -> Tab
 
 
 def _wider(declared: tuple[Schema, Table], table: Table) -> Iterator[str]:
+    """Say which columns hold more than they are declared for.
+
+    Others are read in the archive's type, too, if their own is only another name for it.
+    """
     for x, y in zip(declared[1].columns, table.columns, strict=True):
-        if x.type != y.type:
-            where = f"{declared[0].name}.{table.name}.{x.name}"
-            yield f"{where} is declared {x.type_original} and holds more; compared as {y.type}"
+        if is_wider(y.type, x.type):
+            where, known = f"{declared[0].name}.{table.name}.{x.name}", x.type_original or x.type
+            yield f"{where} is declared {known} and holds more; compared as {y.type}"
 
 
 def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableComparison:
