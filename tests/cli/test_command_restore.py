@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from commandline import Run, database
 
 from muniment import transfer
@@ -183,10 +184,64 @@ def test_two_tables_that_claim_one_file_are_refused(run: Run, archive: str) -> N
 
 def test_a_part_of_an_archive_is_not_said_to_equal_it(run: Run, archive: str) -> None:
     advice = "to see that only what was left out differs: muniment compare"
-    for option in (("--table", "fruit"), ("--no-constraints",)):
+    for option in (("--table", "fruit"), ("--no-constraints",), ("--sql-types",)):
         name = option[0].strip("-")
         result = run("restore", archive, f"sqlite:///{name}.db", *option)
         assert result.exit_code == 0 and advice in result.stderr
+
+
+def advised(result: Result) -> tuple[str, list[str]]:
+    """What the last line of a report is for, and the command in it."""
+    purpose, _, command = result.stderr.strip().splitlines()[-1].partition(": ")
+    return purpose, shlex.split(command)[1:]
+
+
+def test_a_trigger_of_a_table_without_all_its_columns_is_left_out_for_that(run: Run) -> None:
+    shop = database(
+        Path("log.db"),
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b TEXT); CREATE TABLE log (w TEXT);"
+        "CREATE TRIGGER g AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (old.b); END",
+    )
+    assert run("archive", shop, "log.siard", "--columns", "t=id,a").exit_code == 0
+    result = run("restore", "log.siard", "sqlite:///again.db")
+    assert "trigger g of main.t: columns of its table were not archived" in result.stderr
+    purpose, command = advised(result)
+    assert purpose == "to see that only what was left out differs"
+    compared = json.loads(run(*command, "--json").stdout)
+    assert [found["where"] for found in compared["differences"]] == ["main.t triggers"]
+    plain = run("restore", "log.siard", "sqlite:///plain.db", "--sql-types")
+    assert "another product" not in plain.stderr
+
+
+def test_rows_of_views_and_queries_come_back_as_the_tables_that_the_archive_has(run: Run) -> None:
+    shop = database(
+        Path("view.db"),
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, n DECIMAL(9,2), s VARCHAR(10), d DATE);"
+        "INSERT INTO t VALUES (1, 1.5, 'one', '2026-11-15'), (2, NULL, NULL, NULL);"
+        "CREATE VIEW v AS SELECT t.*, n * 2 AS twice, upper(s) AS u, count(*) AS c, NULL AS no "
+        "FROM t GROUP BY id",
+    )
+    chosen = ("--view", "v", "--query", "q=SELECT id + 1 AS next, s FROM t")
+    assert run("archive", shop, "view.siard", *chosen).exit_code == 0
+    purpose, command = advised(run("restore", "view.siard", "sqlite:///again.db"))
+    assert purpose == "to prove that the database equals the archive"
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    assert query("again.db", "SELECT twice, typeof(twice), u, c, typeof(c) FROM v") == [
+        (3.0, "real", "ONE", 1, "integer"), (None, "null", None, 1, "integer"),
+    ]  # fmt: skip
+
+
+def test_another_declaration_is_still_a_difference(run: Run) -> None:
+    shop = database(Path("shop.db"), "CREATE TABLE t (a, b TEXT); INSERT INTO t VALUES (1, 'x')")
+    assert run("archive", shop, "plain.siard").exit_code == 0
+    other = database(
+        Path("other.db"), "CREATE TABLE t (a BIGINT, b CLOB); INSERT INTO t VALUES (1, 'x')"
+    )
+    result = run("compare", "plain.siard", other)
+    assert result.exit_code == 1
+    assert "main.t.a original type: none | BIGINT" in result.stdout
+    assert "main.t.b original type: TEXT | CLOB" in result.stdout
 
 
 @pytest.mark.parametrize("product", ["sqlite", "duckdb"])

@@ -45,7 +45,7 @@ from muniment.sql.model import (
 )  # fmt: skip
 from muniment.sql.names import quoted
 from muniment.sql.original import split_original
-from muniment.sql.selection import Selection
+from muniment.sql.selection import Selection, lacks_columns
 from muniment.sql.stores import OpenLob
 from muniment.sql.translate import (
     NotTranslatable,
@@ -125,6 +125,7 @@ class SqliteTarget:
         """Create the tables; indexes, triggers and views follow the rows."""
         self._database = database
         self._same = (database.database_product or "").startswith("SQLite")
+        self._declaring = self._same and any(map(_has_declarations, database.tables()))
         self._prefixed = sum(bool(schema.tables) for schema in database.schemas) > 1
         coming = {
             self._name(schema, name)
@@ -320,8 +321,16 @@ class SqliteTarget:
             return
         self._run(self._statement(schema, table), _TABLE_ONLY)
         for trigger in table.triggers:
-            reason = "its action is in the language of another product"
+            reason = self._reason_without(table)
             self.left_out.append(left_out_trigger(schema, table, trigger, reason))
+
+    def _reason_without(self, table: Table) -> str:
+        """Say why a table comes without its triggers."""
+        if not self._same:
+            return "its action is in the language of another product"
+        if lacks_columns(table):
+            return "columns of its table were not archived, so its own statements were not taken"
+        return "its table was not made by its own statements"
 
     def _create_original(self, table: Table, statements: tuple[str, ...]) -> bool:
         """Run the table's own definition if it makes just the table that the archive describes."""
@@ -469,6 +478,8 @@ class SqliteTarget:
         original = self._declared.get(table.name, {}).get(column.name, column.type_original)
         if self._same and original is not None and isinstance(shape, Leaf):
             declared = original if _plain_declaration(original) else ""
+        elif self._declaring and isinstance(shape, Leaf) and shape.type in _BY_CONTENT:
+            declared = ""  # as it was: computed by a view or query, say
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
             if " TO " in declared:  # INTERVAL DAY TO SECOND: a word of SQL within a type
@@ -541,6 +552,17 @@ class SqliteTarget:
         if original and original.product == "SQLite" and self._same and not self._prefixed:
             for statement in original.statements:
                 self._take_later(view.name, statement)
+
+
+# The types of columns that have no declaration.
+_BY_CONTENT = frozenset(map(PredefinedType, ("BIGINT", "DOUBLE PRECISION", "BLOB", "CLOB")))
+
+
+def _has_declarations(place: tuple[Schema, Table]) -> bool:
+    """Whether a table says what it was in SQLite: --sql-types takes that away from all of them."""
+    table = place[1]
+    _, original = split_original(table.description)
+    return original is not None or any(column.type_original for column in table.columns)
 
 
 _CLAUSES = frozenset(

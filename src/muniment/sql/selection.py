@@ -21,9 +21,10 @@ from muniment.sql.model import Database, Schema, Table, View
 from muniment.sql.original import split_original, with_note
 from muniment.sql.types import PredefinedType
 
-__all__ = ["Selection", "broken_view", "view_words"]
+__all__ = ["Selection", "broken_view", "lacks_columns", "view_words"]
 
 T = TypeVar("T")
+_LACKING = "Columns that were not archived: "
 
 
 def view_words(view: View) -> str:
@@ -32,6 +33,12 @@ def view_words(view: View) -> str:
     note = query if view.query_original else "The rows of a view."
     words, _ = split_original(view.description)
     return f"{words}\n{note}" if words else note
+
+
+def lacks_columns(table: Table) -> bool:
+    """Whether a table says that some of its columns were not archived."""
+    words, _ = split_original(table.description)
+    return any(line.startswith(_LACKING) for line in (words or "").splitlines())
 
 
 def broken_view(name: str) -> str:
@@ -220,7 +227,7 @@ class Selection:
 
 def _without_columns(table: Table, missing: Sequence[str]) -> Table:
     """Say which columns are not there, and leave out the checks that need them."""
-    table = _with_note(table, f"Columns that were not archived: {', '.join(missing)}.")
+    table = _with_note(table, f"{_LACKING}{', '.join(missing)}.")
     gone = {name.casefold() for name in missing}
     kept = []
     for check in table.check_constraints:
