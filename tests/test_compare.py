@@ -9,12 +9,13 @@ import apsw
 import duckdb
 import pytest
 
+from archives import column, make_archive
 from muniment import compare as compare_module
 from muniment.compare import Comparison, compare, sides
 from muniment.compare import tables as tables_module
 from muniment.definitions import compare_definitions
 from muniment.errors import UsageError
-from muniment.sql.model import Database, Schema, View
+from muniment.sql.model import Database, Schema, Table, View
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, archive, restore
 
@@ -232,6 +233,47 @@ def test_what_happens_to_rows_that_refer_to_others_is_compared(tmp_path: Path) -
         )
     ]
     assert compare(url(tmp_path / "b"), url(tmp_path / "c")).equal
+
+
+def test_foreign_keys_of_several_schemas_lead_to_the_same_tables(tmp_path: Path) -> None:
+    """The table that they lead to has another name where there is one schema."""
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as db:
+        db.execute(
+            "CREATE SCHEMA s; CREATE SCHEMA r; CREATE TABLE r.p (x INTEGER PRIMARY KEY);"
+            "CREATE TABLE s.p (x INTEGER PRIMARY KEY); CREATE TABLE s.t (y INTEGER REFERENCES s.p)"
+        )
+    for name in "sr":
+        db = apsw.Connection(str(tmp_path / f"{name}.db"))
+        db.execute(
+            "CREATE TABLE r_p (x BIGINT PRIMARY KEY NOT NULL);"
+            "CREATE TABLE s_p (x BIGINT PRIMARY KEY NOT NULL);"
+            f"CREATE TABLE s_t (y BIGINT REFERENCES {name}_p)"
+        )
+        db.close()
+    source = f"duckdb:///{tmp_path}/a.duckdb"
+    same = compare(source, url(tmp_path / "s.db"))
+    assert same.equal, same.differences
+    assert same.notes == (
+        "one side has the tables of several schemas in one: "
+        "r.p is compared with main.r_p, and so on",
+    )
+    for places, names in (
+        ((source, url(tmp_path / "r.db")), ("s_p", "r_p")),
+        ((url(tmp_path / "r.db"), source), ("r.p", "s.p")),
+    ):
+        (found,) = compare(*places).differences
+        assert (found.a, found.b) == tuple(f"y to {name} (x)" for name in names)
+
+
+def test_names_that_differ_by_case_alone_are_told_apart(tmp_path: Path) -> None:
+    tables = tuple(Table(name, f"table{k}", (column("c"),)) for k, name in enumerate("Tt"))
+    both = Database("d", schemas=(Schema("s", "schema0", tables=tables),))
+    rows = {("s", "T"): [["large"]], ("s", "t"): [["small"], ["smaller"]]}
+    siard = make_archive(tmp_path / "case.siard", both, rows)
+    report = restore(siard, url(tmp_path / "case.db"))
+    assert report.notes == ("s.t is called t_2, since t is another one's name",)
+    result = compare(str(siard), url(tmp_path / "case.db"))
+    assert result.equal, result.differences
 
 
 def test_routines_are_compared(tmp_path: Path) -> None:

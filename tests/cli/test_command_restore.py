@@ -9,6 +9,7 @@ import zipfile
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pytest
 from click.testing import Result
 from commandline import Run, database
@@ -242,6 +243,46 @@ def test_another_declaration_is_still_a_difference(run: Run) -> None:
     assert result.exit_code == 1
     assert "main.t.a original type: none | BIGINT" in result.stdout
     assert "main.t.b original type: TEXT | CLOB" in result.stdout
+
+
+@pytest.fixture
+def several(run: Run) -> str:
+    """An archive of schemas whose tables get equal names if the schema goes before theirs."""
+    with closing(duckdb.connect("several.duckdb")) as connection:
+        connection.execute(
+            "CREATE SCHEMA a; CREATE SCHEMA a_b;"
+            "CREATE TABLE a.b_c (id INTEGER PRIMARY KEY); INSERT INTO a.b_c VALUES (1), (2);"
+            "CREATE TABLE a_b.c (id INTEGER PRIMARY KEY); INSERT INTO a_b.c VALUES (3);"
+            "CREATE TABLE a_b.child (c INTEGER REFERENCES a_b.c (id)); INSERT INTO a_b.child VALUES (3);"
+            "CREATE VIEW a.v AS SELECT b_c.id, c.id AS other FROM a.b_c, a_b.c"
+        )
+    assert run("archive", "duckdb:///several.duckdb", "several.siard").exit_code == 0
+    return "several.siard"
+
+
+@pytest.mark.parametrize("command", ["restore", "export"])
+def test_tables_of_several_schemas_are_found_again(run: Run, several: str, command: str) -> None:
+    place = ["one.db", "--format", "sqlite"] if command == "export" else ["sqlite:///one.db"]
+    result = run(command, several, *place)
+    assert result.exit_code == 0, result.output
+    assert "are called SCHEMA_TABLE, as a_b_c for a.b_c" in result.stderr
+    assert "a_b.c is called a_b_c_2" in result.stderr
+    assert query("one.db", "SELECT * FROM a_v ORDER BY 1") == [(1, 3), (2, 3)]
+    purpose, advice = advised(result)
+    assert purpose == "to prove that the database equals the archive"
+    for sides in (advice[1:], ["duckdb:///several.duckdb", "sqlite:///one.db"]):
+        compared = run("compare", *sides)
+        assert compared.exit_code == 0, compared.output
+    assert run("restore", several, "sqlite:///one.db", "--replace").exit_code == 0
+
+
+def test_a_part_of_several_schemas_is_compared_with_that_part(run: Run, several: str) -> None:
+    result = run("restore", several, "sqlite:///part.db", "--table", "a_b.*")
+    compared = json.loads(run(*advised(result)[1], "--json").stdout)
+    assert [(t["schema"], t["table"], t["equal"]) for t in compared["tables"]] == [
+        ("a_b", "c", True), ("a_b", "child", True), ("a", "b_c", False),
+    ]  # fmt: skip
+    assert [found["where"] for found in compared["differences"]] == ["a.b_c"]
 
 
 @pytest.mark.parametrize("product", ["sqlite", "duckdb"])

@@ -31,7 +31,13 @@ from muniment.conversions import (
 )
 from muniment.databases.tunnel import tunnelled
 from muniment.datalinks import unlinked
-from muniment.definitions import Difference, compare_definitions, matched_tables, not_compared
+from muniment.definitions import (
+    Difference,
+    compare_definitions,
+    made_one,
+    matched_tables,
+    not_compared,
+)
 from muniment.errors import Unfit, UnknownType, UsageError
 from muniment.kernels import expect
 from muniment.normal import Normal, normal_forms, shared_forms
@@ -167,14 +173,14 @@ def _compare_once(
             texts |= more
             raise _AsText
         notes = [*text_sentences(texts), *odd_sentences(odd)]
-        notes += filter(None, [not_compared(first, second)])
+        pairs = matched_tables(first, second)
+        notes += filter(None, [not_compared(first, second), made_one(pairs)])
         size = min(left.size(), right.size())
         expect(max(left.size(), right.size()))
         ordered = size < _SMALL if ordered is None else ordered
         side = stack.enter_context(reading_side(left, 1 if size < _SMALL else jobs))
         differences = _definition_differences((left, first), (right, second))
         tables = []
-        pairs = matched_tables(first, second)
         watch = _Watch(progress, sum(pair.b[1].rows for pair in pairs if pair.b))
         for pair in pairs:
             watch.next_table()

@@ -23,6 +23,7 @@ from muniment.databases.sqlite_types import sqlite_type
 from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
 from muniment.finished import appearing
+from muniment.sql.flat import flat_names, flat_notes, has_several_schemas
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -126,13 +127,10 @@ class SqliteTarget:
         self._database = database
         self._same = (database.database_product or "").startswith("SQLite")
         self._declaring = self._same and any(map(_has_declarations, database.tables()))
-        self._prefixed = sum(bool(schema.tables) for schema in database.schemas) > 1
-        coming = {
-            self._name(schema, name)
-            for schema in database.schemas
-            for name in (*(t.name for t in schema.tables), *(v.name for v in schema.views))
-        }
-        refuse_losses(self._path, self._there, coming)
+        self._prefixed = has_several_schemas(database)
+        self._names = flat_names(database)
+        self.notes += flat_notes(database, self._names)
+        refuse_losses(self._path, self._there, set(self._names.values()))
         # The file is new, so its journal stays empty; rolling back a refused definition needs one.
         for pragma in ("journal_mode=MEMORY", "synchronous=OFF", "foreign_keys=OFF"):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
@@ -312,11 +310,13 @@ class SqliteTarget:
 
     def _name(self, schema: Schema | str, table: str) -> str:
         schema_name = schema if isinstance(schema, str) else schema.name
-        return f"{schema_name}_{table}" if self._prefixed else table
+        unknown = f"{schema_name}_{table}" if self._prefixed else table
+        return self._names.get((schema_name, table), unknown)
 
     def _create(self, schema: Schema, table: Table) -> None:
         _, original = split_original(table.description)
-        known = original and original.product == "SQLite" and self._same and not self._prefixed
+        known = original and original.product == "SQLite" and self._same
+        known = known and self._name(schema, table.name) == table.name
         if original and known and self._create_original(table, original.statements):
             return
         self._run(self._statement(schema, table), _TABLE_ONLY)
