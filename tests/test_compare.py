@@ -376,8 +376,8 @@ def test_databases_with_values_of_other_types_are_compared_as_text(
     result = compare(url(shop), url(copy), jobs=2)
     assert result.equal, result.differences
     assert result.notes == (
-        "main.item.made holds values that are not of its type, and is compared as text",
-        "main.item.weight holds values that are not of its type, and is compared as text",
+        "main.item.made holds values that do not fit its type, and is compared as text",
+        "main.item.weight holds values that do not fit its type, and is compared as text",
     )
     db = apsw.Connection(str(copy))
     db.execute("UPDATE item SET weight = 'light' WHERE id = 2")
@@ -407,6 +407,54 @@ def test_values_of_other_types_are_compared_with_another_product(
     restore(tmp_path / "a.siard", f"duckdb:///{tmp_path}/a.duckdb")
     result = compare(url(shop), f"duckdb:///{tmp_path}/a.duckdb")
     assert result.equal, result.differences
+
+
+LISTS = (
+    "CREATE TABLE {}t (id INTEGER, l INTEGER[]); INSERT INTO {}t VALUES (1, [1, NULL]), (2, [3])"
+)
+NOTE = "main.t.l holds values that do not fit its type, and is compared as text"
+
+
+def duck(path: Path, *statements: str) -> str:
+    with duckdb.connect(str(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+    return f"duckdb:///{path}"
+
+
+def test_lists_that_siard_cannot_hold_are_compared_as_text(tmp_path: Path) -> None:
+    lists = LISTS.format("", "")
+    a, b = duck(tmp_path / "a.duckdb", lists), duck(tmp_path / "b.duckdb", lists)
+    result = compare(a, b)
+    assert result.equal and result.notes == (NOTE,)
+    duck(tmp_path / "b.duckdb", "UPDATE t SET l = [1] WHERE id = 1")
+    found = compare(a, b).differences
+    assert {(d.where, d.a, d.b) for d in found} == {
+        ("main.t (id='1', l='[1, NULL]')", "a row", "no such row"),
+        ("main.t (id='1', l='[1]')", "no such row", "a row"),
+    }
+
+
+def test_such_lists_are_text_in_a_restored_database_too(tmp_path: Path) -> None:
+    a = duck(tmp_path / "a.duckdb", LISTS.format("", ""))
+    archive(a, tmp_path / "a.siard", Selection(as_text=("t.l",)))
+    restore(tmp_path / "a.siard", url(tmp_path / "a.db"))
+    result = compare(a, url(tmp_path / "a.db"))
+    assert result.equal and result.notes == (NOTE,), result.differences
+
+
+def test_such_lists_are_text_on_the_other_side_whatever_the_names_of_schemas(
+    tmp_path: Path,
+) -> None:
+    a = duck(tmp_path / "a.duckdb", LISTS.format("", ""))
+    other = LISTS.format("s.", "s.").replace("NULL", "2")
+    b = duck(tmp_path / "b.duckdb", "CREATE SCHEMA s", other)
+    for places in ((a, b), (b, a)):
+        result = compare(*places)
+        assert result.notes == (NOTE,)
+        assert {d.where.partition(".")[2] for d in result.differences} == {
+            "t (id='1', l='[1, NULL]')", "t (id='1', l='[1, 2]')"
+        }  # fmt: skip
 
 
 def view_of(product: str, query: str) -> Database:

@@ -5,7 +5,7 @@ Comparing the two means reading the database the way it was archived.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from glob import escape
 
@@ -15,9 +15,11 @@ from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, sha
 from muniment.sql.types import Kind, PredefinedType, Type
 
 __all__ = [
-    "archived_as_text", "archived_types", "is_wider", "odd_sentences", "pattern_of",
-    "refused_text", "text_sentences",
+    "UNFIT", "archived_as_text", "archived_types", "beside_texts", "is_wider", "odd_columns",
+    "odd_sentences", "pattern_of", "refused_text", "text_sentences",
 ]  # fmt: skip
+
+UNFIT = "holds values that do not fit its type"
 
 
 def archived_as_text(database: Database, archive: Database) -> Iterator[str]:
@@ -46,6 +48,24 @@ def refused_text(error: Unfit | UnknownType, archive: Database) -> set[str]:
     )
     refused = (error.where, *(error.others if isinstance(error, Unfit) else ()))
     return {where for where in refused if where.endswith(texts)}
+
+
+def beside_texts(first: Database, second: Database, odd: Set[str]) -> Iterator[str]:
+    """Yield the columns that have to be read as text since those on the other side are.
+
+    Of single values, those of numbers say, there is one spelling for text and type; lists and
+    structures have to be text on both sides.
+    """
+    for pair in matched_tables(first, second) if odd else ():
+        for x, y in _columns(pair):
+            assert pair.a is not None and pair.b is not None
+            sides = (first, *pair.a, x), (second, *pair.b, y)
+            places = [f"{schema.name}.{table.name}.{c.name}" for _, schema, table, c in sides]
+            if odd.isdisjoint(places):
+                continue
+            for place, (database, schema, _, column) in zip(places, sides, strict=True):
+                if not isinstance(shape_of(database, schema.name, column), Leaf):
+                    yield place
 
 
 def archived_types(a: tuple[Schema, Table], b: tuple[Schema, Table]) -> Table:
@@ -82,10 +102,17 @@ def text_sentences(columns: set[str]) -> Iterator[str]:
         yield f"{column} was archived as text, and is compared as such"
 
 
-def odd_sentences(columns: set[str]) -> Iterator[str]:
+def odd_columns(error: Unfit | UnknownType) -> dict[str, str]:
+    """Return the columns that a source refused to read, and why."""
+    if isinstance(error, UnknownType):
+        return {error.where: f"is {error.type}, for which SIARD has no type"}
+    return dict.fromkeys((error.where, *error.others), UNFIT)
+
+
+def odd_sentences(columns: Mapping[str, str]) -> Iterator[str]:
     """Say which columns had to be compared as text, though nobody archived them as such."""
-    for column in sorted(columns):
-        yield f"{column} holds values that are not of its type, and is compared as text"
+    for column, reason in sorted(columns.items()):
+        yield f"{column} {reason}, and is compared as text"
 
 
 def pattern_of(column: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,12 @@ from muniment import databases
 from muniment.compare.sides import Read, reading_side
 from muniment.compare.tables import TableComparer, TableComparison
 from muniment.conversions import (
+    UNFIT,
     archived_as_text,
     archived_types,
+    beside_texts,
     is_wider,
+    odd_columns,
     odd_sentences,
     pattern_of,
     refused_text,
@@ -38,7 +41,7 @@ from muniment.definitions import (
     matched_tables,
     not_compared,
 )
-from muniment.errors import Unfit, UnknownType, UsageError
+from muniment.errors import DatabaseError, Unfit, UnknownType, UsageError
 from muniment.kernels import expect
 from muniment.normal import Normal, normal_forms, shared_forms
 from muniment.siard import SiardSource, open_siard
@@ -109,12 +112,11 @@ def _compare(
     progress: Callable[[Progress], None],
 ) -> Comparison:
     """Compare; a database is read again if columns of it have to be read as text."""
-    texts: set[str] = set()
-    odd: set[str] = set()
+    texts = _Texts()
     while True:
-        known = len(texts) + len(odd)
+        known = len(texts)
         try:
-            return _compare_once(a, b, open_side, jobs, ordered, progress, texts, odd)
+            return _compare_once(a, b, open_side, jobs, ordered, progress, texts)
         except _AsText:
             continue
         except (Unfit, UnknownType) as error:
@@ -122,34 +124,44 @@ def _compare(
             refused = error.with_traceback(None)
         if not databases.is_url(b) and databases.is_url(a):
             with open_side(b) as archive:
-                texts |= refused_text(refused, archive.describe())
-        if len(texts) + len(odd) == known and isinstance(refused, Unfit):
-            odd |= {refused.where, *refused.others, *_misfits((a, b), open_side)} - texts
-        if len(texts) + len(odd) == known:
-            raise refused
+                texts.archived |= refused_text(refused, archive.describe())
+        if len(texts) == known:
+            found = odd_columns(refused)
+            if isinstance(refused, Unfit):
+                found |= dict.fromkeys(_misfits((a, b), open_side, texts), UNFIT)
+            texts.odd |= {c: why for c, why in found.items() if c not in texts.archived}
+        if len(texts) == known:
+            raise DatabaseError(f"{refused.fact}, and cannot be compared, not even as text")
+
+
+@dataclass
+class _Texts:
+    """The columns that databases are asked for as text, as SCHEMA.TABLE.COLUMN."""
+
+    archived: set[str] = field(default_factory=set)  # the archive has them as text
+    odd: dict[str, str] = field(default_factory=dict)  # they cannot be read otherwise, and why
+    beside: set[str] = field(default_factory=set)  # they are compared with such a column
+
+    def __len__(self) -> int:
+        return len(self.archived) + len(self.odd) + len(self.beside)
+
+    def patterns(self) -> tuple[str, ...]:
+        return tuple(map(pattern_of, sorted(self.archived | self.odd.keys() | self.beside)))
+
+    def sentences(self) -> Iterator[str]:
+        yield from text_sentences(self.archived)
+        yield from odd_sentences(self.odd)
 
 
 class _AsText(Exception):
-    """The archive has columns as text that were read as something else."""
+    """Columns that were read as something else have to be read as text."""
 
 
-def _misfits(sides: Iterable[str], open_side: Callable[..., Any]) -> Iterator[str]:
+def _misfits(sides: Iterable[str], open_side: Callable[..., Any], texts: _Texts) -> Iterator[str]:
     """Yield all columns of the databases with values that do not fit: one reading finds one."""
     for name in filter(databases.is_url, sides):
-        with open_side(name) as source:
+        with open_side(name, as_text=texts.patterns()) as source:
             yield from (unfit.where for unfit in getattr(source, "misfits", list)())
-
-
-def _open_as_text(
-    stack: ExitStack, open_side: Callable[..., Any], name: str, texts: set[str], odd: set[str]
-) -> Any:
-    """Open a side with columns as text: ``texts``, and those of ``odd`` that it has."""
-    columns = set(texts)
-    if odd and databases.is_url(name):
-        with open_side(name, as_text=tuple(map(pattern_of, texts))) as source:
-            tables = source.describe().tables()
-            columns |= odd & {f"{s.name}.{t.name}.{c.name}" for s, t in tables for c in t.columns}
-    return stack.enter_context(open_side(name, as_text=tuple(map(pattern_of, sorted(columns)))))
 
 
 def _compare_once(
@@ -159,20 +171,23 @@ def _compare_once(
     jobs: int,
     ordered: bool | None,
     progress: Callable[[Progress], None],
-    texts: set[str],
-    odd: set[str],
+    texts: _Texts,
 ) -> Comparison:
     with ExitStack() as stack:
-        left = _open_as_text(stack, open_side, a, texts, odd)
-        right = _open_as_text(stack, open_side, b, set(), odd)
+        left, right = (
+            stack.enter_context(open_side(name, as_text=texts.patterns())) for name in (a, b)
+        )
         archived = databases.is_url(a) and not databases.is_url(b)
         if databases.is_url(a) != databases.is_url(b):  # a database has links, not their files
             left, right = (unlinked(s) if isinstance(s, SiardSource) else s for s in (left, right))
         first, second = left.describe(), right.describe()
-        if archived and (more := set(archived_as_text(first, second)) - texts):
-            texts |= more
+        if archived and (more := set(archived_as_text(first, second)) - texts.archived):
+            texts.archived |= more
             raise _AsText
-        notes = [*text_sentences(texts), *odd_sentences(odd)]
+        if more := set(beside_texts(first, second, texts.odd.keys())) - texts.beside:
+            texts.beside |= more
+            raise _AsText
+        notes = list(texts.sentences())
         pairs = matched_tables(first, second)
         notes += filter(None, [not_compared(first, second), made_one(pairs)])
         size = min(left.size(), right.size())
@@ -300,7 +315,7 @@ def _open(
     with (
         tunnelled(name, through) as place,
         databases.open_source(
-            place, Selection(as_text=as_text), statement_timeout=statement_timeout
+            place, Selection(as_text_if_there=as_text), statement_timeout=statement_timeout
         ) as source,
     ):
         yield source

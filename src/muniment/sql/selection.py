@@ -66,6 +66,7 @@ class Selection:
     views: tuple[str, ...] = ()
     queries: Mapping[str, str] = field(default_factory=_none)
     as_text: tuple[str, ...] = ()  # schema.table.column patterns
+    as_text_if_there: tuple[str, ...] = ()  # the same, for columns that need not exist
 
     def takes_schema(self, schema: str) -> bool:
         return not self.schemas or any(is_like(schema, p) for p in self.schemas)
@@ -95,7 +96,8 @@ class Selection:
 
     def wants_text(self, schema: str, table: str, column: str) -> bool:
         """Whether a column is to be archived as text whatever its type."""
-        return any(_is_column(pattern, schema, table, column) for pattern in self.as_text)
+        patterns = (*self.as_text, *self.as_text_if_there)
+        return any(_is_column(pattern, schema, table, column) for pattern in patterns)
 
     def with_text(self, database: Database) -> Database:
         """Return the definitions with text as the type of the columns that are archived as such."""
