@@ -11,15 +11,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muniment.errors import SiardError
 from muniment.sql.flat import flat_names
-from muniment.sql.model import Column, Database, ForeignKey, Leaf, Schema, Shape, Table, shape_of
+from muniment.sql.model import (
+    Column,
+    Database,
+    ForeignKey,
+    Leaf,
+    Schema,
+    Shape,
+    Table,
+    View,
+    shape_of,
+)
+from muniment.sql.names import quoted
 from muniment.sql.types import NamedType
 
 __all__ = [
     "Difference", "TablePair", "compare_definitions", "made_one", "matched_tables", "not_compared",
+    "with_moved_views",
 ]  # fmt: skip
 
 
@@ -241,6 +253,31 @@ def _are_named_alike(a: str, b: str) -> bool:
         if left.pop() != right.pop():
             return False
     return left == right
+
+
+_PLACE = re.compile(
+    r"""'(?:[^']|'')*'|(?P<schema>"(?:[^"]|"")+"|\w+)\.(?P<table>"(?:[^"]|"")+"|\w+)"""
+)
+
+
+def with_moved_views(database: Database, names: Mapping[str, str]) -> Database:
+    """Return a database with renamed schemas, by old name, as its views' queries say it now."""
+    known = {(schema.name, table.name) for schema, table in database.tables()}
+    known |= {(schema.name, view.name) for schema in database.schemas for view in schema.views}
+
+    def moved(place: re.Match[str]) -> str:
+        schema, table = ((place[part] or "").strip('"') for part in ("schema", "table"))
+        new = names.get(schema)
+        if new is None or (new, table) not in known:
+            return place[0]
+        return f"{new if re.fullmatch('[a-z_][a-z0-9_]*', new) else quoted(new)}.{place['table']}"
+
+    def moved_view(view: View) -> View:
+        query = view.query_original and _PLACE.sub(moved, view.query_original)
+        return replace(view, query_original=query)
+
+    schemas = (replace(s, views=tuple(map(moved_view, s.views))) for s in database.schemas)
+    return replace(database, schemas=tuple(schemas))
 
 
 def _original(column: Column, other: Column) -> str | None:

@@ -276,6 +276,33 @@ def test_tables_of_several_schemas_are_found_again(run: Run, several: str, comma
     assert run("restore", several, "sqlite:///one.db", "--replace").exit_code == 0
 
 
+@pytest.mark.parametrize("place", ["sqlite:///other.db", "duckdb:///other.duckdb"])
+def test_schemas_are_found_again_under_other_names(run: Run, several: str, place: str) -> None:
+    names = ("--schema-map", "a=new", "--schema-map", "a_b=a")
+    result = run("restore", several, place, *names)
+    assert result.exit_code == 0, result.output
+    _, advice = advised(result)
+    compared = json.loads(run(*advice, "--json").stdout)
+    assert all(table["equal"] for table in compared["tables"]) and len(compared["tables"]) == 3
+    found = {difference["where"] for difference in compared["differences"]}
+    assert found <= {"view v"}  # which DuckDB could not make, and restore has named
+    wrong = run("compare", *advice[1:3])
+    assert wrong.exit_code == 1
+
+
+def test_views_name_their_schema_as_it_is_called_now(run: Run) -> None:
+    with closing(duckdb.connect("one.duckdb")) as connection:
+        connection.execute(
+            "CREATE SCHEMA s; CREATE TABLE s.t (c INTEGER); CREATE TABLE u (s INTEGER);"
+            "CREATE VIEW s.v AS SELECT t.c, 's.t' AS name FROM s.t"
+        )
+    assert run("archive", "duckdb:///one.duckdb", "one.siard").exit_code == 0
+    result = run("restore", "one.siard", "duckdb:///two.duckdb", "--schema-map", "s=r")
+    assert result.exit_code == 0, result.output
+    compared = run(*advised(result)[1])
+    assert compared.exit_code == 0, compared.output
+
+
 def test_a_part_of_several_schemas_is_compared_with_that_part(run: Run, several: str) -> None:
     result = run("restore", several, "sqlite:///part.db", "--table", "a_b.*")
     compared = json.loads(run(*advised(result)[1], "--json").stdout)

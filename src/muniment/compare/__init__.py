@@ -10,7 +10,7 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,6 +40,7 @@ from muniment.definitions import (
     made_one,
     matched_tables,
     not_compared,
+    with_moved_views,
 )
 from muniment.errors import DatabaseError, Unfit, UnknownType, UsageError
 from muniment.kernels import expect
@@ -50,7 +51,7 @@ from muniment.siard.volumes import exists
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source
-from muniment.transfer import Progress
+from muniment.transfer import Progress, Renamed
 
 __all__ = ["Comparison", "Difference", "TableComparison", "compare"]
 
@@ -76,21 +77,25 @@ def compare(
     ordered: bool | None = None,
     statement_timeout: float | None = None,
     ssh: str | None = None,
+    schema_map: Mapping[str, str] | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     roots: Sequence[Root] = (),
 ) -> Comparison:
     """Compare two databases or SIARD files, in any combination.
 
     ``ordered`` digests (siard-digest-1) take about as long as all the rest; None means only where
-    the smaller side is so small that nobody will notice.
+    the smaller side is so small that nobody will notice. ``schema_map`` is that with which an
+    archive was restored: new names for its schemas, or for those of ``a`` if both are archives, or
+    none is.
     """
     servers = [name for name in (a, b) if databases.is_url(name) and not databases.file_of(name)]
     if ssh and not servers:
         raise UsageError("--ssh is for database servers; neither side is one")
     open_side = partial(_open, statement_timeout=statement_timeout, ssh=ssh, roots=roots)
+    names = schema_map or {}
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
-        return _turned(_compare(b, a, open_side, jobs, ordered, progress))
-    return _compare(a, b, open_side, jobs, ordered, progress)
+        return _turned(_compare(b, a, open_side, jobs, ordered, progress, names))
+    return _compare(a, b, open_side, jobs, ordered, progress, names)
 
 
 def _turned(found: Comparison) -> Comparison:
@@ -110,13 +115,14 @@ def _compare(
     jobs: int,
     ordered: bool | None,
     progress: Callable[[Progress], None],
+    names: Mapping[str, str],
 ) -> Comparison:
     """Compare; a database is read again if columns of it have to be read as text."""
     texts = _Texts()
     while True:
         known = len(texts)
         try:
-            return _compare_once(a, b, open_side, jobs, ordered, progress, texts)
+            return _compare_once(a, b, open_side, jobs, ordered, progress, names, texts)
         except _AsText:
             continue
         except (Unfit, UnknownType) as error:
@@ -171,6 +177,7 @@ def _compare_once(
     jobs: int,
     ordered: bool | None,
     progress: Callable[[Progress], None],
+    names: Mapping[str, str],
     texts: _Texts,
 ) -> Comparison:
     with ExitStack() as stack:
@@ -180,6 +187,10 @@ def _compare_once(
         archived = databases.is_url(a) and not databases.is_url(b)
         if databases.is_url(a) != databases.is_url(b):  # a database has links, not their files
             left, right = (unlinked(s) if isinstance(s, SiardSource) else s for s in (left, right))
+        if names and archived:
+            right = _Renamed(right, names)
+        elif names:
+            left = _Renamed(left, names)
         first, second = left.describe(), right.describe()
         if archived and (more := set(archived_as_text(first, second)) - texts.archived):
             texts.archived |= more
@@ -227,6 +238,13 @@ def _compare_once(
             differences += found
     equal = not differences and all(table.equal for table in tables)
     return Comparison(equal, tuple(tables), tuple(differences), tuple(notes))
+
+
+class _Renamed(Renamed):
+    """A side whose schemas go by the names that they have on the other one."""
+
+    def describe(self) -> Database:
+        return with_moved_views(super().describe(), self._names)
 
 
 def _narrowed(reads: tuple[Read, Read], forms: tuple[Normal, Normal]) -> tuple[Read, Read]:
