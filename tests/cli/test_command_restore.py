@@ -233,6 +233,18 @@ def test_rows_of_views_and_queries_come_back_as_the_tables_that_the_archive_has(
     ]  # fmt: skip
 
 
+def test_lists_are_not_said_to_come_back_where_there_are_none(run: Run) -> None:
+    with closing(duckdb.connect("lists.duckdb")) as connection:
+        connection.execute("CREATE TABLE t (l INTEGER[]); INSERT INTO t VALUES ([1, 2])")
+    assert run("archive", "duckdb:///lists.duckdb", "lists.siard").exit_code == 0
+    result = run("restore", "lists.siard", "sqlite:///lists.db")
+    assert "left out: type of main.t.l: SQLite has no lists and structures" in result.stderr
+    purpose, command = advised(result)
+    assert purpose == "to see that only what was left out differs"
+    compared = json.loads(run(*command, "--json").stdout)
+    assert "main.t.l type" in [found["where"] for found in compared["differences"]]
+
+
 def test_another_declaration_is_still_a_difference(run: Run) -> None:
     shop = database(Path("shop.db"), "CREATE TABLE t (a, b TEXT); INSERT INTO t VALUES (1, 'x')")
     assert run("archive", shop, "plain.siard").exit_code == 0

@@ -320,9 +320,18 @@ class SqliteTarget:
         if original and known and self._create_original(table, original.statements):
             return
         self._run(self._statement(schema, table), _TABLE_ONLY)
+        for column in table.columns:
+            self._name_nested(schema, table, column)
         for trigger in table.triggers:
             reason = self._reason_without(table)
             self.left_out.append(left_out_trigger(schema, table, trigger, reason))
+
+    def _name_nested(self, schema: Schema, table: Table, column: Column) -> None:
+        """Say so if values of a column become texts: a comparison will."""
+        if not isinstance(shape_of(self._database, schema.name, column), Leaf):
+            place = f"{schema.name}.{table.name}.{column.name}"
+            reason = "SQLite has no lists and structures, so its values are JSON"
+            self.left_out.append(LeftOut("type", f"of {place}", reason))
 
     def _reason_without(self, table: Table) -> str:
         """Say why a table comes without its triggers."""
