@@ -9,12 +9,13 @@ import apsw
 import duckdb
 import pytest
 
+from archives import column, make_archive
 from muniment import compare as compare_module
 from muniment.compare import Comparison, compare, sides
 from muniment.compare import tables as tables_module
 from muniment.definitions import compare_definitions
 from muniment.errors import UsageError
-from muniment.sql.model import Database, Schema, View
+from muniment.sql.model import Database, Schema, Table, View
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, archive, restore
 
@@ -234,6 +235,47 @@ def test_what_happens_to_rows_that_refer_to_others_is_compared(tmp_path: Path) -
     assert compare(url(tmp_path / "b"), url(tmp_path / "c")).equal
 
 
+def test_foreign_keys_of_several_schemas_lead_to_the_same_tables(tmp_path: Path) -> None:
+    """The table that they lead to has another name where there is one schema."""
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as db:
+        db.execute(
+            "CREATE SCHEMA s; CREATE SCHEMA r; CREATE TABLE r.p (x INTEGER PRIMARY KEY);"
+            "CREATE TABLE s.p (x INTEGER PRIMARY KEY); CREATE TABLE s.t (y INTEGER REFERENCES s.p)"
+        )
+    for name in "sr":
+        db = apsw.Connection(str(tmp_path / f"{name}.db"))
+        db.execute(
+            "CREATE TABLE r_p (x BIGINT PRIMARY KEY NOT NULL);"
+            "CREATE TABLE s_p (x BIGINT PRIMARY KEY NOT NULL);"
+            f"CREATE TABLE s_t (y BIGINT REFERENCES {name}_p)"
+        )
+        db.close()
+    source = f"duckdb:///{tmp_path}/a.duckdb"
+    same = compare(source, url(tmp_path / "s.db"))
+    assert same.equal, same.differences
+    assert same.notes == (
+        "one side has the tables of several schemas in one: "
+        "r.p is compared with main.r_p, and so on",
+    )
+    for places, names in (
+        ((source, url(tmp_path / "r.db")), ("s_p", "r_p")),
+        ((url(tmp_path / "r.db"), source), ("r.p", "s.p")),
+    ):
+        (found,) = compare(*places).differences
+        assert (found.a, found.b) == tuple(f"y to {name} (x)" for name in names)
+
+
+def test_names_that_differ_by_case_alone_are_told_apart(tmp_path: Path) -> None:
+    tables = tuple(Table(name, f"table{k}", (column("c"),)) for k, name in enumerate("Tt"))
+    both = Database("d", schemas=(Schema("s", "schema0", tables=tables),))
+    rows = {("s", "T"): [["large"]], ("s", "t"): [["small"], ["smaller"]]}
+    siard = make_archive(tmp_path / "case.siard", both, rows)
+    report = restore(siard, url(tmp_path / "case.db"))
+    assert report.notes == ("s.t is called t_2, since t is another one's name",)
+    result = compare(str(siard), url(tmp_path / "case.db"))
+    assert result.equal, result.differences
+
+
 def test_routines_are_compared(tmp_path: Path) -> None:
     for name, macro in (("a", "a + 1"), ("b", "a + 2"), ("c", None)):
         with duckdb.connect(str(tmp_path / name)) as db:
@@ -303,6 +345,17 @@ def test_a_type_that_the_archive_widened_is_no_difference(shop: Path, tmp_path: 
     assert all(t.ordered_digest[0] == t.ordered_digest[1] for t in result.tables)
 
 
+def test_a_type_of_another_name_does_not_hold_more(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as db:
+        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, s SMALLINT, v VARCHAR, n DECIMAL(9,2))")
+        db.execute("INSERT INTO t VALUES (1, 2, 'three', 4.5)")
+    archive(f"duckdb:///{tmp_path}/a.duckdb", tmp_path / "a.siard")
+    restore(tmp_path / "a.siard", url(tmp_path / "a.db"))
+    for first in (str(tmp_path / "a.siard"), f"duckdb:///{tmp_path}/a.duckdb"):
+        result = compare(first, url(tmp_path / "a.db"))
+        assert result.equal and result.notes == (), (result.differences, result.notes)
+
+
 def test_a_value_that_outgrew_its_type_after_archiving_is_a_difference(
     shop: Path, siard: Path
 ) -> None:
@@ -323,8 +376,8 @@ def test_databases_with_values_of_other_types_are_compared_as_text(
     result = compare(url(shop), url(copy), jobs=2)
     assert result.equal, result.differences
     assert result.notes == (
-        "main.item.made holds values that are not of its type, and is compared as text",
-        "main.item.weight holds values that are not of its type, and is compared as text",
+        "main.item.made holds values that do not fit its type, and is compared as text",
+        "main.item.weight holds values that do not fit its type, and is compared as text",
     )
     db = apsw.Connection(str(copy))
     db.execute("UPDATE item SET weight = 'light' WHERE id = 2")
@@ -354,6 +407,54 @@ def test_values_of_other_types_are_compared_with_another_product(
     restore(tmp_path / "a.siard", f"duckdb:///{tmp_path}/a.duckdb")
     result = compare(url(shop), f"duckdb:///{tmp_path}/a.duckdb")
     assert result.equal, result.differences
+
+
+LISTS = (
+    "CREATE TABLE {}t (id INTEGER, l INTEGER[]); INSERT INTO {}t VALUES (1, [1, NULL]), (2, [3])"
+)
+NOTE = "main.t.l holds values that do not fit its type, and is compared as text"
+
+
+def duck(path: Path, *statements: str) -> str:
+    with duckdb.connect(str(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+    return f"duckdb:///{path}"
+
+
+def test_lists_that_siard_cannot_hold_are_compared_as_text(tmp_path: Path) -> None:
+    lists = LISTS.format("", "")
+    a, b = duck(tmp_path / "a.duckdb", lists), duck(tmp_path / "b.duckdb", lists)
+    result = compare(a, b)
+    assert result.equal and result.notes == (NOTE,)
+    duck(tmp_path / "b.duckdb", "UPDATE t SET l = [1] WHERE id = 1")
+    found = compare(a, b).differences
+    assert {(d.where, d.a, d.b) for d in found} == {
+        ("main.t (id='1', l='[1, NULL]')", "a row", "no such row"),
+        ("main.t (id='1', l='[1]')", "no such row", "a row"),
+    }
+
+
+def test_such_lists_are_text_in_a_restored_database_too(tmp_path: Path) -> None:
+    a = duck(tmp_path / "a.duckdb", LISTS.format("", ""))
+    archive(a, tmp_path / "a.siard", Selection(as_text=("t.l",)))
+    restore(tmp_path / "a.siard", url(tmp_path / "a.db"))
+    result = compare(a, url(tmp_path / "a.db"))
+    assert result.equal and result.notes == (NOTE,), result.differences
+
+
+def test_such_lists_are_text_on_the_other_side_whatever_the_names_of_schemas(
+    tmp_path: Path,
+) -> None:
+    a = duck(tmp_path / "a.duckdb", LISTS.format("", ""))
+    other = LISTS.format("s.", "s.").replace("NULL", "2")
+    b = duck(tmp_path / "b.duckdb", "CREATE SCHEMA s", other)
+    for places in ((a, b), (b, a)):
+        result = compare(*places)
+        assert result.notes == (NOTE,)
+        assert {d.where.partition(".")[2] for d in result.differences} == {
+            "t (id='1', l='[1, NULL]')", "t (id='1', l='[1, 2]')"
+        }  # fmt: skip
 
 
 def view_of(product: str, query: str) -> Database:

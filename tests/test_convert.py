@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from archives import column, make_archive, one_table
 from contracts import sample
 from muniment.cli.main import cli
 from muniment.compare import compare
@@ -113,6 +114,21 @@ def nested(source: Any) -> tuple[list[list[Any]], int]:
                     source.open_lob(schema, table, reference).read()
                     found += 1
     return ([] if found else sample.read(source, schema, table)), found
+
+
+def test_a_value_that_has_no_place_is_for_the_validator(tmp_path: Path) -> None:
+    """Nothing can be archived as text here: the fault is in the archive."""
+    database = one_table("t", (replace(column("c"), nullable=False),))
+    before = make_archive(tmp_path / "a.siard", database, {("main", "t"): [["x"]]})
+    broken = tmp_path / "broken.siard"
+    with zipfile.ZipFile(before) as whole, zipfile.ZipFile(broken, "w") as other:
+        for name in whole.namelist():
+            other.writestr(name, whole.read(name).replace(b"<c1>x</c1>", b""))
+    result = run("convert", str(broken), str(tmp_path / "b.siard"))
+    assert result.exit_code == 3
+    assert "main.t.c, row 1: NULL is not allowed there." in result.stderr
+    assert "muniment validate shows what is wrong with broken.siard" in result.stderr
+    assert "--as-text" not in result.stderr
 
 
 @pytest.mark.parametrize("place", ["internal", "external"])

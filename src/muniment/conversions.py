@@ -5,7 +5,7 @@ Comparing the two means reading the database the way it was archived.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from glob import escape
 
@@ -13,12 +13,14 @@ from muniment.definitions import TablePair, matched_tables
 from muniment.errors import Unfit, UnknownType
 from muniment.sql.classes import classes_in
 from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
-from muniment.sql.types import Kind, PredefinedType
+from muniment.sql.types import Kind, PredefinedType, Type
 
 __all__ = [
-    "archived_as_text", "archived_types", "odd_sentences", "pattern_of", "refused_text",
-    "text_sentences",
+    "UNFIT", "archived_as_text", "archived_types", "beside_texts", "is_wider", "odd_columns",
+    "odd_sentences", "pattern_of", "refused_text", "text_sentences",
 ]  # fmt: skip
+
+UNFIT = "holds values that do not fit its type"
 
 
 def archived_as_text(database: Database, archive: Database) -> Iterator[str]:
@@ -51,8 +53,29 @@ def refused_text(error: Unfit | UnknownType, archive: Database) -> set[str]:
     return {where for where in refused if where.endswith(texts)}
 
 
+def beside_texts(first: Database, second: Database, odd: Set[str]) -> Iterator[str]:
+    """Yield the columns that have to be read as text since those on the other side are.
+
+    Of single values, those of numbers say, there is one spelling for text and type; lists and
+    structures have to be text on both sides.
+    """
+    for pair in matched_tables(first, second) if odd else ():
+        for x, y in _columns(pair):
+            assert pair.a is not None and pair.b is not None
+            sides = (first, *pair.a, x), (second, *pair.b, y)
+            places = [f"{schema.name}.{table.name}.{c.name}" for _, schema, table, c in sides]
+            if odd.isdisjoint(places):
+                continue
+            for place, (database, schema, _, column) in zip(places, sides, strict=True):
+                if not isinstance(shape_of(database, schema.name, column), Leaf):
+                    yield place
+
+
 def archived_types(a: tuple[Schema, Table], b: tuple[Schema, Table]) -> Table:
-    """Return the database's table with the wider types that the archive gave to its columns."""
+    """Return the database's table with the types that the archive gave to its columns.
+
+    They are wider, or those of another product that says the same of a column.
+    """
     types = {}
     for x, y in _columns(TablePair(a, b)):
         wider = isinstance(x.type, PredefinedType) and isinstance(y.type, PredefinedType)
@@ -62,16 +85,37 @@ def archived_types(a: tuple[Schema, Table], b: tuple[Schema, Table]) -> Table:
     return replace(a[1], columns=columns)
 
 
+def is_wider(type_: Type, other: Type) -> bool:
+    """Whether a type has room for longer texts, or for more digits, than another of its kind.
+
+    >>> wide, narrow = PredefinedType("DECIMAL"), PredefinedType("DECIMAL", 9, 2)
+    >>> is_wider(wide, narrow), is_wider(PredefinedType("INTEGER"), PredefinedType("BIGINT"))
+    (True, False)
+    """
+    if not isinstance(type_, PredefinedType) or not isinstance(other, PredefinedType):
+        return False
+    if type_.kind is not other.kind or type_.kind not in (Kind.TEXT, Kind.DECIMAL):
+        return False
+    return other.length is not None and (type_.length is None or type_.length > other.length)
+
+
 def text_sentences(columns: set[str]) -> Iterator[str]:
     """Say which columns were compared as text."""
     for column in sorted(columns):
         yield f"{column} was archived as text, and is compared as such"
 
 
-def odd_sentences(columns: set[str]) -> Iterator[str]:
+def odd_columns(error: Unfit | UnknownType) -> dict[str, str]:
+    """Return the columns that a source refused to read, and why."""
+    if isinstance(error, UnknownType):
+        return {error.where: f"is {error.type}, for which SIARD has no type"}
+    return dict.fromkeys((error.where, *error.others), UNFIT)
+
+
+def odd_sentences(columns: Mapping[str, str]) -> Iterator[str]:
     """Say which columns had to be compared as text, though nobody archived them as such."""
-    for column in sorted(columns):
-        yield f"{column} holds values that are not of its type, and is compared as text"
+    for column, reason in sorted(columns.items()):
+        yield f"{column} {reason}, and is compared as text"
 
 
 def pattern_of(column: str) -> str:

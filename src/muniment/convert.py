@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from muniment.errors import UsageError
+from muniment.errors import SiardError, Unfit, UsageError
 from muniment.siard import LobOptions, create_siard, open_siard
 from muniment.siard.lobs import mapping
 from muniment.siard.lobs.folders import Disks, Root
@@ -66,7 +66,13 @@ def convert(
                 version=options.version,
             )
         )
-        counts = copy(source, target, database, options.jobs, progress)
+        try:
+            counts = copy(source, target, database, options.jobs, progress)
+        except Unfit as unfit:
+            raise SiardError(
+                f"{unfit.fact}. Nothing was written; muniment validate shows what is wrong with "
+                f"{path.name}"
+            ) from unfit
         notes = [*source.changed(), *target.notes]
         if database.version != options.version:
             notes.append(

@@ -10,14 +10,29 @@ may name the tables of a view's columns in one place each.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from muniment.errors import SiardError
-from muniment.sql.model import Column, Database, ForeignKey, Leaf, Schema, Shape, Table, shape_of
+from muniment.sql.flat import flat_names
+from muniment.sql.model import (
+    Column,
+    Database,
+    ForeignKey,
+    Leaf,
+    Schema,
+    Shape,
+    Table,
+    View,
+    shape_of,
+)
+from muniment.sql.names import quoted
 from muniment.sql.types import NamedType
 
-__all__ = ["Difference", "TablePair", "compare_definitions", "matched_tables", "not_compared"]
+__all__ = [
+    "Difference", "TablePair", "compare_definitions", "made_one", "matched_tables", "not_compared",
+    "with_moved_views",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +55,68 @@ class TablePair:
 def matched_tables(first: Database, second: Database) -> list[TablePair]:
     """Pair the tables of two databases by schema and name.
 
-    Where each side has its tables in one schema, the schema's name does not matter.
+    Where each side has its tables in one schema, the schema's name does not matter. A side that has
+    one may be made of another that has several: of all of them, with the names of ``sql.flat``, or
+    of one. Of these ways, the one is taken that pairs most tables.
     """
     left, right = _tables(first), _tables(second)
-    if len({s for s, _ in left}) <= 1 and len({s for s, _ in right}) <= 1:
-        left = {("", name): pair for (_, name), pair in left.items()}
-        right = {("", name): pair for (_, name), pair in right.items()}
-    pairs = [TablePair(pair, right.get(key)) for key, pair in left.items()]
-    return pairs + [TablePair(None, pair) for key, pair in right.items() if key not in left]
+    best: tuple[_Keys, _Keys] | None = None
+    most = -1
+    for keys in _ways(first, second, left, right):
+        paired = len(set(keys[0].values()) & set(keys[1].values()))
+        if paired > most:
+            best, most = keys, paired
+        if most == len(left) == len(right):
+            break
+    assert best is not None  # there is always one way
+    others = {best[1][place]: pair for place, pair in right.items()}
+    pairs = [TablePair(pair, others.pop(best[0][place], None)) for place, pair in left.items()]
+    return pairs + [TablePair(None, pair) for pair in others.values()]
+
+
+_Place = tuple[str, str]  # a schema and a table
+_Tables = Mapping[_Place, tuple[Schema, Table]]
+_Keys = Mapping[_Place, _Place]  # what tables are paired by
+
+
+def _ways(
+    first: Database, second: Database, left: _Tables, right: _Tables
+) -> Iterator[tuple[_Keys, _Keys]]:
+    """Yield the ways in which tables may be paired, the likely ones first."""
+    one_left, one_right = (len({schema for schema, _ in side}) <= 1 for side in (left, right))
+    if one_left and one_right:
+        yield _without_schema(left), _without_schema(right)
+    else:
+        yield {place: place for place in left}, {place: place for place in right}
+    if one_right:
+        yield from ((keys, _without_schema(right)) for keys in _made_one(first, left, right))
+    if one_left:
+        yield from ((_without_schema(left), keys) for keys in _made_one(second, right, left))
+
+
+def _without_schema(tables: _Tables) -> _Keys:
+    return {place: ("", place[1]) for place in tables}
+
+
+def _made_one(database: Database, tables: _Tables, others: _Tables) -> Iterator[_Keys]:
+    """Yield what tables would be called in one schema: all of them, or those of one schema."""
+    for by_case in (False, True):
+        names = flat_names(database, by_case=by_case)
+        yield {place: ("", names[place]) for place in tables}
+    wanted = {name for _, name in others}
+    for schema in database.schemas:
+        if wanted.issubset(table.name for table in schema.tables):
+            yield {place: ("", place[1]) if place[0] == schema.name else place for place in tables}
+
+
+def made_one(pairs: Iterable[TablePair]) -> str | None:
+    """Say so if tables of several schemas were paired with those of one."""
+    for pair in pairs:
+        if pair.a and pair.b and pair.a[1].name != pair.b[1].name:
+            a, b = (f"{schema.name}.{table.name}" for schema, table in (pair.a, pair.b))
+            sides = f"{a} is compared with {b}, and so on"
+            return f"one side has the tables of several schemas in one: {sides}"
+    return None
 
 
 def _tables(database: Database) -> dict[tuple[str, str], tuple[Schema, Table]]:
@@ -65,16 +134,34 @@ def compare_definitions(first: Database, second: Database) -> Iterator[Differenc
     if alike:
         yield from _view_differences(first, second)
         yield from _routine_differences(first, second)
-    for pair in matched_tables(first, second):
+    pairs = matched_tables(first, second)
+    parents = _parents(pairs)
+    for pair in pairs:
         if pair.a is None or pair.b is None:
             schema, table = pair.a or pair.b or _none()
             sides = ("a table", "no such table")
             a, b = sides if pair.b is None else sides[::-1]
             yield Difference(f"{schema.name}.{table.name}", a, b)
         else:
-            yield from _table_differences(first, second, pair.a, pair.b)
+            yield from _table_differences(first, second, pair.a, pair.b, parents)
             if alike:
-                yield from _same_product_differences(pair.a[1], pair.b)
+                yield from _same_product_differences(pair.a[1], pair.b, parents)
+
+
+_Parents = Mapping[_Place, str]  # what tables that others refer to are called, by their places
+
+
+def _parents(pairs: Sequence[TablePair]) -> tuple[_Parents, _Parents]:
+    """One name for the two tables of a pair: that of the second side, which differences show."""
+    several = len({pair.b[0].name for pair in pairs if pair.b}) > 1
+    names: tuple[dict[_Place, str], dict[_Place, str]] = {}, {}
+    for pair in pairs:
+        schema, table = pair.b or pair.a or _none()
+        name = f"{schema.name}.{table.name}" if several else table.name
+        for side, known in zip((pair.a, pair.b), names, strict=True):
+            if side is not None:
+                known[side[0].name, side[1].name] = name
+    return names
 
 
 def not_compared(first: Database, second: Database) -> str | None:
@@ -168,13 +255,40 @@ def _are_named_alike(a: str, b: str) -> bool:
     return left == right
 
 
+_PLACE = re.compile(
+    r"""'(?:[^']|'')*'|(?P<schema>"(?:[^"]|"")+"|\w+)\.(?P<table>"(?:[^"]|"")+"|\w+)"""
+)
+
+
+def with_moved_views(database: Database, names: Mapping[str, str]) -> Database:
+    """Return a database with renamed schemas, by old name, as its views' queries say it now."""
+    known = {(schema.name, table.name) for schema, table in database.tables()}
+    known |= {(schema.name, view.name) for schema in database.schemas for view in schema.views}
+
+    def moved(place: re.Match[str]) -> str:
+        schema, table = ((place[part] or "").strip('"') for part in ("schema", "table"))
+        new = names.get(schema)
+        if new is None or (new, table) not in known:
+            return place[0]
+        return f"{new if re.fullmatch('[a-z_][a-z0-9_]*', new) else quoted(new)}.{place['table']}"
+
+    def moved_view(view: View) -> View:
+        query = view.query_original and _PLACE.sub(moved, view.query_original)
+        return replace(view, query_original=query)
+
+    schemas = (replace(s, views=tuple(map(moved_view, s.views))) for s in database.schemas)
+    return replace(database, schemas=tuple(schemas))
+
+
 def _original(column: Column, other: Column) -> str | None:
     """A column's original type, unless the other has only the name of a type: SIARD 2.0 does so."""
     named = isinstance(other.type, NamedType) and other.type_original is None
     return None if named else column.type_original
 
 
-def _same_product_differences(a: Table, b: tuple[Schema, Table]) -> Iterator[Difference]:
+def _same_product_differences(
+    a: Table, b: tuple[Schema, Table], parents: tuple[_Parents, _Parents]
+) -> Iterator[Difference]:
     """What one product can say about a table, and another cannot always repeat."""
     schema, table = b
     where = f"{schema.name}.{table.name}"
@@ -189,7 +303,7 @@ def _same_product_differences(a: Table, b: tuple[Schema, Table]) -> Iterator[Dif
         ):
             if left != right:
                 yield Difference(f"{where}.{x.name} {what}", left or "none", right or "none")
-    actions = _actions(a), _actions(table)
+    actions = _actions(a, parents[0]), _actions(table, parents[1])
     for key in actions[0].keys() & actions[1].keys():
         if actions[0][key] != actions[1][key]:
             yield Difference(f"{where} foreign key {key}", actions[0][key], actions[1][key])
@@ -219,7 +333,11 @@ def _none() -> tuple[Schema, Table]:
 
 
 def _table_differences(
-    first: Database, second: Database, a: tuple[Schema, Table], b: tuple[Schema, Table]
+    first: Database,
+    second: Database,
+    a: tuple[Schema, Table],
+    b: tuple[Schema, Table],
+    parents: tuple[_Parents, _Parents],
 ) -> Iterator[Difference]:
     (left_schema, left), (right_schema, right) = a, b
     where = f"{right_schema.name}.{right.name}"
@@ -247,7 +365,7 @@ def _table_differences(
     for what, x_keys, y_keys in (
         ("primary key", _key(left), _key(right)),
         ("candidate keys", _candidates(left), _candidates(right)),
-        ("foreign keys", _foreign(left), _foreign(right)),
+        ("foreign keys", _foreign(left, parents[0]), _foreign(right, parents[1])),
     ):
         if x_keys != y_keys:
             yield Difference(
@@ -281,21 +399,20 @@ def _candidates(table: Table) -> list[str]:
     return sorted(", ".join(key.columns) for key in table.candidate_keys)
 
 
-def _foreign(table: Table) -> list[str]:
-    return sorted(map(_foreign_text, table.foreign_keys))
+def _foreign(table: Table, parents: _Parents) -> list[str]:
+    return sorted(_foreign_text(key, parents) for key in table.foreign_keys)
 
 
-def _foreign_text(key: ForeignKey) -> str:
+def _foreign_text(key: ForeignKey, parents: _Parents) -> str:
+    parent = parents.get((key.referenced_schema, key.referenced_table), key.referenced_table)
     columns = ", ".join(r.column for r in key.references)
-    return (
-        f"{columns} to {key.referenced_table} ({', '.join(r.referenced for r in key.references)})"
-    )
+    return f"{columns} to {parent} ({', '.join(r.referenced for r in key.references)})"
 
 
-def _actions(table: Table) -> dict[str, str]:
+def _actions(table: Table, parents: _Parents) -> dict[str, str]:
     """What happens to rows that refer to others, by foreign key."""
     return {
-        _foreign_text(key): f"ON DELETE {_action(key.delete_action)}, "
+        _foreign_text(key, parents): f"ON DELETE {_action(key.delete_action)}, "
         f"ON UPDATE {_action(key.update_action)}"
         for key in table.foreign_keys
     }

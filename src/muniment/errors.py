@@ -47,8 +47,13 @@ class UnknownType(UsageError):
     def __init__(self, where: str, type_: str) -> None:
         self.where, self.type = where, type_
         super().__init__(
-            f"{where} is {type_}, which cannot be archived as itself; add: --as-text '{where}'"
+            f"{self.fact}, which cannot be archived as itself; add: --as-text '{where}'"
         )
+
+    @property
+    def fact(self) -> str:
+        """What is wrong, without what can be done about it."""
+        return f"{self.where} is {self.type}"
 
     def __reduce__(self) -> tuple[type[UnknownType], tuple[str, str]]:
         return UnknownType, (self.where, self.type)
@@ -118,14 +123,19 @@ class Unfit(MunimentError):
             wanted,
             others,
         )
-        place = where if row is None else f"{where}, row {row}"
         columns = sorted({where, *others})
         options = " ".join(f"--as-text {shlex.quote(column)}" for column in columns)
         more = f" {len(columns) - 1} more columns hold such values." if len(columns) > 1 else ""
         super().__init__(
-            f"{place}: {value} is not {wanted}.{more} Nothing was archived. "
+            f"{self.fact}.{more} Nothing was archived. "
             f"To archive such columns as text, add: {options}"
         )
+
+    @property
+    def fact(self) -> str:
+        """What is wrong, without what can be done about it: only archiving knows --as-text."""
+        place = self.where if self.row is None else f"{self.where}, row {self.row}"
+        return f"{place}: {self.value} is not {self.wanted}"
 
     def __reduce__(self) -> tuple[type[Unfit], tuple[object, ...]]:
         return Unfit, (self.where, self.row, self.value, self.wanted, self.others)

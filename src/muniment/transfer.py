@@ -33,8 +33,8 @@ from muniment.sql.types import NamedType, Type
 from muniment.workers import Task, Workers, default_jobs, start_workers, suits_threads
 
 __all__ = [
-    "ArchiveOptions", "Description", "Progress", "Report", "TableResult", "archive", "copy",
-    "reported", "restore", "without_originals",
+    "ArchiveOptions", "Description", "Progress", "Renamed", "Report", "TableResult", "archive",
+    "copy", "renamed", "reported", "restore", "without_originals",
 ]  # fmt: skip
 
 _WORTH_WORKERS = 24 << 20  # bytes; below that, starting processes takes longer than the work
@@ -254,7 +254,7 @@ def restore(
         if not constraints:
             database = _without_constraints(database)
         if schema_map:
-            database, store = _renamed(database, schema_map), _Renamed(source, schema_map)
+            database, store = renamed(database, schema_map), Renamed(source, schema_map)
         counts = copy(store, target, database, jobs, progress)
         told = [*_notes(archived), *(_notes(source) if source is not archived else ())]
         notes = [*source.changed(), *told, *_notes(target)]
@@ -581,7 +581,8 @@ def _without_constraints(database: Database) -> Database:
     return replace(database, schemas=schemas)
 
 
-def _renamed(database: Database, names: Mapping[str, str]) -> Database:
+def renamed(database: Database, names: Mapping[str, str]) -> Database:
+    """Return the database with other names for some of its schemas."""
     known = {schema.name for schema in database.schemas}
     for old in names:
         if old not in known:
@@ -590,7 +591,7 @@ def _renamed(database: Database, names: Mapping[str, str]) -> Database:
 
     _refuse_one_name_for_two([names.get(s.name, s.name) for s in database.schemas])
 
-    def renamed(type_: Type) -> Type:
+    def moved_to(type_: Type) -> Type:
         if isinstance(type_, NamedType):
             return NamedType(names.get(type_.schema, type_.schema), type_.name)
         return type_
@@ -600,11 +601,11 @@ def _renamed(database: Database, names: Mapping[str, str]) -> Database:
             replace(k, referenced_schema=names.get(k.referenced_schema, k.referenced_schema))
             for k in table.foreign_keys
         )
-        columns = tuple(replace(c, type=renamed(c.type)) for c in table.columns)
+        columns = tuple(replace(c, type=moved_to(c.type)) for c in table.columns)
         return replace(table, columns=columns, foreign_keys=keys)
 
     def moved_type(made: UserType) -> UserType:
-        attributes = tuple(replace(a, type=renamed(a.type)) for a in made.attributes)
+        attributes = tuple(replace(a, type=moved_to(a.type)) for a in made.attributes)
         under = names.get(made.under_schema or "", made.under_schema)
         return replace(made, attributes=attributes, under_schema=under)
 
@@ -628,15 +629,18 @@ def _refuse_one_name_for_two(names: Sequence[str]) -> None:
             )
 
 
-class _Renamed:
+class Renamed:
     """A source whose schemas go by other names at the target."""
 
     def __init__(self, source: Source, names: Mapping[str, str]) -> None:
-        self._source = source
+        self._source, self._names = source, names
         self._old = {new: old for old, new in names.items()}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
+
+    def describe(self) -> Database:
+        return renamed(self._source.describe(), self._names)
 
     def _there(self, schema: Schema, table: Table) -> tuple[Schema, Table]:
         """A table as the source knows it: its types may be those of a renamed schema, too."""

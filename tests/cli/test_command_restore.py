@@ -9,7 +9,9 @@ import zipfile
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pytest
+from click.testing import Result
 from commandline import Run, database
 
 from muniment import transfer
@@ -183,10 +185,143 @@ def test_two_tables_that_claim_one_file_are_refused(run: Run, archive: str) -> N
 
 def test_a_part_of_an_archive_is_not_said_to_equal_it(run: Run, archive: str) -> None:
     advice = "to see that only what was left out differs: muniment compare"
-    for option in (("--table", "fruit"), ("--no-constraints",)):
+    for option in (("--table", "fruit"), ("--no-constraints",), ("--sql-types",)):
         name = option[0].strip("-")
         result = run("restore", archive, f"sqlite:///{name}.db", *option)
         assert result.exit_code == 0 and advice in result.stderr
+
+
+def advised(result: Result) -> tuple[str, list[str]]:
+    """What the last line of a report is for, and the command in it."""
+    purpose, _, command = result.stderr.strip().splitlines()[-1].partition(": ")
+    return purpose, shlex.split(command)[1:]
+
+
+def test_a_trigger_of_a_table_without_all_its_columns_is_left_out_for_that(run: Run) -> None:
+    shop = database(
+        Path("log.db"),
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b TEXT); CREATE TABLE log (w TEXT);"
+        "CREATE TRIGGER g AFTER UPDATE ON t BEGIN INSERT INTO log VALUES (old.b); END",
+    )
+    assert run("archive", shop, "log.siard", "--columns", "t=id,a").exit_code == 0
+    result = run("restore", "log.siard", "sqlite:///again.db")
+    assert "trigger g of main.t: columns of its table were not archived" in result.stderr
+    purpose, command = advised(result)
+    assert purpose == "to see that only what was left out differs"
+    compared = json.loads(run(*command, "--json").stdout)
+    assert [found["where"] for found in compared["differences"]] == ["main.t triggers"]
+    plain = run("restore", "log.siard", "sqlite:///plain.db", "--sql-types")
+    assert "another product" not in plain.stderr
+
+
+def test_rows_of_views_and_queries_come_back_as_the_tables_that_the_archive_has(run: Run) -> None:
+    shop = database(
+        Path("view.db"),
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, n DECIMAL(9,2), s VARCHAR(10), d DATE);"
+        "INSERT INTO t VALUES (1, 1.5, 'one', '2026-11-15'), (2, NULL, NULL, NULL);"
+        "CREATE VIEW v AS SELECT t.*, n * 2 AS twice, upper(s) AS u, count(*) AS c, NULL AS no "
+        "FROM t GROUP BY id",
+    )
+    chosen = ("--view", "v", "--query", "q=SELECT id + 1 AS next, s FROM t")
+    assert run("archive", shop, "view.siard", *chosen).exit_code == 0
+    purpose, command = advised(run("restore", "view.siard", "sqlite:///again.db"))
+    assert purpose == "to prove that the database equals the archive"
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    assert query("again.db", "SELECT twice, typeof(twice), u, c, typeof(c) FROM v") == [
+        (3.0, "real", "ONE", 1, "integer"), (None, "null", None, 1, "integer"),
+    ]  # fmt: skip
+
+
+def test_lists_are_not_said_to_come_back_where_there_are_none(run: Run) -> None:
+    with closing(duckdb.connect("lists.duckdb")) as connection:
+        connection.execute("CREATE TABLE t (l INTEGER[]); INSERT INTO t VALUES ([1, 2])")
+    assert run("archive", "duckdb:///lists.duckdb", "lists.siard").exit_code == 0
+    result = run("restore", "lists.siard", "sqlite:///lists.db")
+    assert "left out: type of main.t.l: SQLite has no lists and structures" in result.stderr
+    purpose, command = advised(result)
+    assert purpose == "to see that only what was left out differs"
+    compared = json.loads(run(*command, "--json").stdout)
+    assert "main.t.l type" in [found["where"] for found in compared["differences"]]
+
+
+def test_another_declaration_is_still_a_difference(run: Run) -> None:
+    shop = database(Path("shop.db"), "CREATE TABLE t (a, b TEXT); INSERT INTO t VALUES (1, 'x')")
+    assert run("archive", shop, "plain.siard").exit_code == 0
+    other = database(
+        Path("other.db"), "CREATE TABLE t (a BIGINT, b CLOB); INSERT INTO t VALUES (1, 'x')"
+    )
+    result = run("compare", "plain.siard", other)
+    assert result.exit_code == 1
+    assert "main.t.a original type: none | BIGINT" in result.stdout
+    assert "main.t.b original type: TEXT | CLOB" in result.stdout
+
+
+@pytest.fixture
+def several(run: Run) -> str:
+    """An archive of schemas whose tables get equal names if the schema goes before theirs."""
+    with closing(duckdb.connect("several.duckdb")) as connection:
+        connection.execute(
+            "CREATE SCHEMA a; CREATE SCHEMA a_b;"
+            "CREATE TABLE a.b_c (id INTEGER PRIMARY KEY); INSERT INTO a.b_c VALUES (1), (2);"
+            "CREATE TABLE a_b.c (id INTEGER PRIMARY KEY); INSERT INTO a_b.c VALUES (3);"
+            "CREATE TABLE a_b.child (c INTEGER REFERENCES a_b.c (id)); INSERT INTO a_b.child VALUES (3);"
+            "CREATE VIEW a.v AS SELECT b_c.id, c.id AS other FROM a.b_c, a_b.c"
+        )
+    assert run("archive", "duckdb:///several.duckdb", "several.siard").exit_code == 0
+    return "several.siard"
+
+
+@pytest.mark.parametrize("command", ["restore", "export"])
+def test_tables_of_several_schemas_are_found_again(run: Run, several: str, command: str) -> None:
+    place = ["one.db", "--format", "sqlite"] if command == "export" else ["sqlite:///one.db"]
+    result = run(command, several, *place)
+    assert result.exit_code == 0, result.output
+    assert "are called SCHEMA_TABLE, as a_b_c for a.b_c" in result.stderr
+    assert "a_b.c is called a_b_c_2" in result.stderr
+    assert query("one.db", "SELECT * FROM a_v ORDER BY 1") == [(1, 3), (2, 3)]
+    purpose, advice = advised(result)
+    assert purpose == "to prove that the database equals the archive"
+    for sides in (advice[1:], ["duckdb:///several.duckdb", "sqlite:///one.db"]):
+        compared = run("compare", *sides)
+        assert compared.exit_code == 0, compared.output
+    assert run("restore", several, "sqlite:///one.db", "--replace").exit_code == 0
+
+
+@pytest.mark.parametrize("place", ["sqlite:///other.db", "duckdb:///other.duckdb"])
+def test_schemas_are_found_again_under_other_names(run: Run, several: str, place: str) -> None:
+    names = ("--schema-map", "a=new", "--schema-map", "a_b=a")
+    result = run("restore", several, place, *names)
+    assert result.exit_code == 0, result.output
+    _, advice = advised(result)
+    compared = json.loads(run(*advice, "--json").stdout)
+    assert all(table["equal"] for table in compared["tables"]) and len(compared["tables"]) == 3
+    found = {difference["where"] for difference in compared["differences"]}
+    assert found <= {"view v"}  # which DuckDB could not make, and restore has named
+    wrong = run("compare", *advice[1:3])
+    assert wrong.exit_code == 1
+
+
+def test_views_name_their_schema_as_it_is_called_now(run: Run) -> None:
+    with closing(duckdb.connect("one.duckdb")) as connection:
+        connection.execute(
+            "CREATE SCHEMA s; CREATE TABLE s.t (c INTEGER); CREATE TABLE u (s INTEGER);"
+            "CREATE VIEW s.v AS SELECT t.c, 's.t' AS name FROM s.t"
+        )
+    assert run("archive", "duckdb:///one.duckdb", "one.siard").exit_code == 0
+    result = run("restore", "one.siard", "duckdb:///two.duckdb", "--schema-map", "s=r")
+    assert result.exit_code == 0, result.output
+    compared = run(*advised(result)[1])
+    assert compared.exit_code == 0, compared.output
+
+
+def test_a_part_of_several_schemas_is_compared_with_that_part(run: Run, several: str) -> None:
+    result = run("restore", several, "sqlite:///part.db", "--table", "a_b.*")
+    compared = json.loads(run(*advised(result)[1], "--json").stdout)
+    assert [(t["schema"], t["table"], t["equal"]) for t in compared["tables"]] == [
+        ("a_b", "c", True), ("a_b", "child", True), ("a", "b_c", False),
+    ]  # fmt: skip
+    assert [found["where"] for found in compared["differences"]] == ["a.b_c"]
 
 
 @pytest.mark.parametrize("product", ["sqlite", "duckdb"])

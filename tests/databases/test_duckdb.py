@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from contracts import sample
 from contracts.source_contract import SourceContract, find
 from contracts.target_contract import TargetContract
+from muniment.compare import compare
 from muniment.databases.duckdb import DuckdbSource, create_target, open_source
 from muniment.errors import DatabaseError, Unfit, UsageError
 from muniment.sql.batch import REF, batch_of, cells_of
@@ -39,6 +40,7 @@ from muniment.sql.model import (
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Target
 from muniment.sql.types import parse_type
+from muniment.transfer import archive, restore
 
 CHINOOK = Path(__file__).parents[2].parent / "shared/samples/db/duckdb/chinook_nested.duckdb"
 
@@ -427,6 +429,28 @@ def test_rows_come_in_the_chosen_order(shop: Path) -> None:
     with open_source(shop, Selection(order={"city": '"the name"'})) as source:
         assert list(source.parts(*find(source, "city"))) == [None]
         assert read(source, "city") == [["2", "Aarau"], ["1", "Bern"]]
+
+
+def test_columns_of_views_that_have_no_type_become_columns_of_tables(
+    make: Make, tmp_path: Path
+) -> None:
+    path = make(
+        "CREATE TABLE t (id INTEGER); INSERT INTO t VALUES (1);"
+        "CREATE VIEW v AS SELECT id, NULL AS n, [] AS l, {'NULL': id, 'x': NULL} AS s FROM t"
+    )
+    chosen = Selection(views=("v",), queries={"q": "SELECT NULL AS n"})
+    with open_source(path, chosen) as source:
+        originals = [[c.type_original for c in t.columns] for _, t in source.describe().tables()]
+        assert originals[1:] == [
+            ["INTEGER", "VARCHAR", "VARCHAR[]", 'STRUCT("NULL" INTEGER, x VARCHAR)'],
+            ["VARCHAR"],
+        ]
+    siard = tmp_path / "v.siard"
+    archive(f"duckdb:///{path}", siard, chosen)
+    report = restore(siard, f"duckdb:///{tmp_path}/again.duckdb")
+    assert report.notes == ()
+    result = compare(str(siard), f"duckdb:///{tmp_path}/again.duckdb")
+    assert result.equal, result.differences
 
 
 def test_views_and_queries_are_archived_as_tables(shop: Path) -> None:

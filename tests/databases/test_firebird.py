@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -271,3 +272,20 @@ def test_a_wrong_password_is_a_sentence(server: FirebirdServer) -> None:
     with pytest.raises(DatabaseError, match="Firebird says") as caught, open_source(url):
         pass
     assert "wrong-one" not in str(caught.value)
+
+
+def test_tables_and_views_of_several_schemas_all_come(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "two.duckdb")) as db:
+        for name in ("a", "b"):
+            db.execute(
+                f"CREATE SCHEMA {name}; CREATE TABLE {name}.t (x INTEGER PRIMARY KEY);"
+                f"INSERT INTO {name}.t VALUES (1); CREATE VIEW {name}.v AS SELECT x FROM {name}.t"
+            )
+    archive(f"duckdb:///{tmp_path}/two.duckdb", tmp_path / "a.siard")
+    url = f"firebird:///{tmp_path}/a.fdb"
+    report = restore(tmp_path / "a.siard", url)
+    assert "are called SCHEMA_TABLE, as a_t for a.t" in report.notes[0] and not report.left_out
+    with open_source(url) as source:
+        assert [view.name for view in source.describe().schemas[0].views] == ["a_v", "b_v"]
+    result = compare(str(tmp_path / "a.siard"), url)
+    assert result.equal, result.differences

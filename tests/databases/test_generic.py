@@ -169,6 +169,10 @@ def test_a_type_that_nobody_knows_needs_a_word(
     assert found.equal and found.notes == (
         "public.t.i was archived as text, and is compared as such",
     )
+    twice = compare(postgresql_url, postgresql_url)
+    (note,) = twice.notes
+    assert twice.equal and note.startswith("public.t.i is INTERVAL")
+    assert note.endswith("for which SIARD has no type, and is compared as text")
 
 
 @pytest.mark.parametrize(

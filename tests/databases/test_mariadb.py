@@ -618,3 +618,20 @@ def test_sakila_goes_there_and_back(mariadb: MariadbServer, samples: Path, tmp_p
     assert result.equal, result.differences
     assert {item.kind for item in report.left_out} <= {"user", "role", "privilege"}
     assert len(result.tables) == 16
+
+
+def test_rows_of_views_and_queries_come_back_as_the_tables_that_the_archive_has(
+    mariadb: MariadbServer, tmp_path: Path
+) -> None:
+    path = archived(
+        mariadb,
+        tmp_path,
+        "CREATE TABLE t (id int PRIMARY KEY, n decimal(9,2), u smallint unsigned)",
+        "INSERT INTO t VALUES (1, 1.5, 2)",
+        "CREATE VIEW v AS SELECT t.*, n * 2 AS twice, now() AS seen, count(*) OVER () AS c FROM t",
+        views=("v",),
+        queries={"q": "SELECT id + 1 AS next, u, n, 'x' AS x FROM t"},
+    )
+    name, _ = restored(mariadb, path, left_out=tmp_path / "left.sql")
+    result = compare(str(path), mariadb.url(name))
+    assert result.equal, result.differences

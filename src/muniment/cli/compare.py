@@ -13,6 +13,7 @@ from muniment.cli.options import (
     examples,
     jobs_option,
     json_option,
+    pairs,
     ssh_option,
     timeout_option,
 )
@@ -42,6 +43,13 @@ _LONGEST = 200  # characters of a value in a difference
     help="Compute siard-digest-1 as well, which covers the order of rows; by default only for "
     "databases under 24 MB, since it doubles the time.",
 )
+@click.option(
+    "--schema-map",
+    multiple=True,
+    metavar="OLD=NEW",
+    callback=pairs("OLD=NEW"),
+    help="A schema of the archive was restored under another name (repeatable).",
+)
 @lob_roots
 @timeout_option
 @ssh_option
@@ -53,6 +61,7 @@ def compare(
     a: str,
     b: str,
     ordered: bool | None,
+    schema_map: dict[str, str],
     lob_root: tuple[str, ...],
     statement_timeout: float | None,
     ssh: str | None,
@@ -79,6 +88,7 @@ def compare(
             ordered=ordered,
             statement_timeout=statement_timeout,
             ssh=ssh,
+            schema_map=schema_map,
             progress=tell,
             roots=roots_of(lob_root),
         )

@@ -151,9 +151,9 @@ def restore(
     report.print_notes(result.notes)
     report.print_left_out(result)
     purpose = "to prove that the database equals the archive"
-    if table or no_constraints:
+    if table or no_constraints or original_types is False or result.left_out:
         purpose = "to see that only what was left out differs"
-    report.print_advice(
-        purpose,
-        ["muniment", "compare", report.named(file), shown, *(["--ssh", ssh] if ssh else [])],
-    )
+    command = ["muniment", "compare", report.named(file), shown, *(["--ssh", ssh] if ssh else [])]
+    for old, new in schema_map.items():
+        command += ["--schema-map", f"{old}={new}"]
+    report.print_advice(purpose, command)

@@ -10,9 +10,9 @@ table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,12 @@ from muniment.compare.classes import class_differences
 from muniment.compare.sides import Read, reading_side
 from muniment.compare.tables import TableComparer, TableComparison
 from muniment.conversions import (
+    UNFIT,
     archived_as_text,
     archived_types,
+    beside_texts,
+    is_wider,
+    odd_columns,
     odd_sentences,
     pattern_of,
     refused_text,
@@ -31,8 +35,15 @@ from muniment.conversions import (
 )
 from muniment.databases.tunnel import tunnelled
 from muniment.datalinks import unlinked
-from muniment.definitions import Difference, compare_definitions, matched_tables, not_compared
-from muniment.errors import Unfit, UnknownType, UsageError
+from muniment.definitions import (
+    Difference,
+    compare_definitions,
+    made_one,
+    matched_tables,
+    not_compared,
+    with_moved_views,
+)
+from muniment.errors import DatabaseError, Unfit, UnknownType, UsageError
 from muniment.kernels import expect
 from muniment.normal import Normal, normal_forms, shared_forms
 from muniment.siard import SiardSource, open_siard
@@ -41,7 +52,7 @@ from muniment.siard.volumes import exists
 from muniment.sql.model import Database, Schema, Table
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source
-from muniment.transfer import Progress
+from muniment.transfer import Progress, Renamed
 
 __all__ = ["Comparison", "Difference", "TableComparison", "compare"]
 
@@ -67,21 +78,25 @@ def compare(
     ordered: bool | None = None,
     statement_timeout: float | None = None,
     ssh: str | None = None,
+    schema_map: Mapping[str, str] | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     roots: Sequence[Root] = (),
 ) -> Comparison:
     """Compare two databases or SIARD files, in any combination.
 
     ``ordered`` digests (siard-digest-1) take about as long as all the rest; None means only where
-    the smaller side is so small that nobody will notice.
+    the smaller side is so small that nobody will notice. ``schema_map`` is that with which an
+    archive was restored: new names for its schemas, or for those of ``a`` if both are archives, or
+    none is.
     """
     servers = [name for name in (a, b) if databases.is_url(name) and not databases.file_of(name)]
     if ssh and not servers:
         raise UsageError("--ssh is for database servers; neither side is one")
     open_side = partial(_open, statement_timeout=statement_timeout, ssh=ssh, roots=roots)
+    names = schema_map or {}
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
-        return _turned(_compare(b, a, open_side, jobs, ordered, progress))
-    return _compare(a, b, open_side, jobs, ordered, progress)
+        return _turned(_compare(b, a, open_side, jobs, ordered, progress, names))
+    return _compare(a, b, open_side, jobs, ordered, progress, names)
 
 
 def _turned(found: Comparison) -> Comparison:
@@ -101,14 +116,14 @@ def _compare(
     jobs: int,
     ordered: bool | None,
     progress: Callable[[Progress], None],
+    names: Mapping[str, str],
 ) -> Comparison:
     """Compare; a database is read again if columns of it have to be read as text."""
-    texts: set[str] = set()
-    odd: set[str] = set()
+    texts = _Texts()
     while True:
-        known = len(texts) + len(odd)
+        known = len(texts)
         try:
-            return _compare_once(a, b, open_side, jobs, ordered, progress, texts, odd)
+            return _compare_once(a, b, open_side, jobs, ordered, progress, names, texts)
         except _AsText:
             continue
         except (Unfit, UnknownType) as error:
@@ -116,34 +131,44 @@ def _compare(
             refused = error.with_traceback(None)
         if not databases.is_url(b) and databases.is_url(a):
             with open_side(b) as archive:
-                texts |= refused_text(refused, archive.describe())
-        if len(texts) + len(odd) == known and isinstance(refused, Unfit):
-            odd |= {refused.where, *refused.others, *_misfits((a, b), open_side)} - texts
-        if len(texts) + len(odd) == known:
-            raise refused
+                texts.archived |= refused_text(refused, archive.describe())
+        if len(texts) == known:
+            found = odd_columns(refused)
+            if isinstance(refused, Unfit):
+                found |= dict.fromkeys(_misfits((a, b), open_side, texts), UNFIT)
+            texts.odd |= {c: why for c, why in found.items() if c not in texts.archived}
+        if len(texts) == known:
+            raise DatabaseError(f"{refused.fact}, and cannot be compared, not even as text")
+
+
+@dataclass
+class _Texts:
+    """The columns that databases are asked for as text, as SCHEMA.TABLE.COLUMN."""
+
+    archived: set[str] = field(default_factory=set)  # the archive has them as text
+    odd: dict[str, str] = field(default_factory=dict)  # they cannot be read otherwise, and why
+    beside: set[str] = field(default_factory=set)  # they are compared with such a column
+
+    def __len__(self) -> int:
+        return len(self.archived) + len(self.odd) + len(self.beside)
+
+    def patterns(self) -> tuple[str, ...]:
+        return tuple(map(pattern_of, sorted(self.archived | self.odd.keys() | self.beside)))
+
+    def sentences(self) -> Iterator[str]:
+        yield from text_sentences(self.archived)
+        yield from odd_sentences(self.odd)
 
 
 class _AsText(Exception):
-    """The archive has columns as text that were read as something else."""
+    """Columns that were read as something else have to be read as text."""
 
 
-def _misfits(sides: Iterable[str], open_side: Callable[..., Any]) -> Iterator[str]:
+def _misfits(sides: Iterable[str], open_side: Callable[..., Any], texts: _Texts) -> Iterator[str]:
     """Yield all columns of the databases with values that do not fit: one reading finds one."""
     for name in filter(databases.is_url, sides):
-        with open_side(name) as source:
+        with open_side(name, as_text=texts.patterns()) as source:
             yield from (unfit.where for unfit in getattr(source, "misfits", list)())
-
-
-def _open_as_text(
-    stack: ExitStack, open_side: Callable[..., Any], name: str, texts: set[str], odd: set[str]
-) -> Any:
-    """Open a side with columns as text: ``texts``, and those of ``odd`` that it has."""
-    columns = set(texts)
-    if odd and databases.is_url(name):
-        with open_side(name, as_text=tuple(map(pattern_of, texts))) as source:
-            tables = source.describe().tables()
-            columns |= odd & {f"{s.name}.{t.name}.{c.name}" for s, t in tables for c in t.columns}
-    return stack.enter_context(open_side(name, as_text=tuple(map(pattern_of, sorted(columns)))))
 
 
 def _compare_once(
@@ -153,28 +178,36 @@ def _compare_once(
     jobs: int,
     ordered: bool | None,
     progress: Callable[[Progress], None],
-    texts: set[str],
-    odd: set[str],
+    names: Mapping[str, str],
+    texts: _Texts,
 ) -> Comparison:
     with ExitStack() as stack:
-        left = _open_as_text(stack, open_side, a, texts, odd)
-        right = _open_as_text(stack, open_side, b, set(), odd)
+        left, right = (
+            stack.enter_context(open_side(name, as_text=texts.patterns())) for name in (a, b)
+        )
         archived = databases.is_url(a) and not databases.is_url(b)
         if databases.is_url(a) != databases.is_url(b):  # a database has links, not their files
             left, right = (unlinked(s) if isinstance(s, SiardSource) else s for s in (left, right))
+        if names and archived:
+            right = _Renamed(right, names)
+        elif names:
+            left = _Renamed(left, names)
         first, second = left.describe(), right.describe()
-        if archived and (more := set(archived_as_text(first, second)) - texts):
-            texts |= more
+        if archived and (more := set(archived_as_text(first, second)) - texts.archived):
+            texts.archived |= more
             raise _AsText
-        notes = [*text_sentences(texts), *odd_sentences(odd)]
-        notes += filter(None, [not_compared(first, second)])
+        if more := set(beside_texts(first, second, texts.odd.keys())) - texts.beside:
+            texts.beside |= more
+            raise _AsText
+        notes = list(texts.sentences())
+        pairs = matched_tables(first, second)
+        notes += filter(None, [not_compared(first, second), made_one(pairs)])
         size = min(left.size(), right.size())
         expect(max(left.size(), right.size()))
         ordered = size < _SMALL if ordered is None else ordered
         side = stack.enter_context(reading_side(left, 1 if size < _SMALL else jobs))
         differences = _definition_differences((left, first), (right, second))
         tables = []
-        pairs = matched_tables(first, second)
         differences += class_differences(first, second, pairs)
         watch = _Watch(progress, sum(pair.b[1].rows for pair in pairs if pair.b))
         for pair in pairs:
@@ -207,6 +240,13 @@ def _compare_once(
             differences += found
     equal = not differences and all(table.equal for table in tables)
     return Comparison(equal, tuple(tables), tuple(differences), tuple(notes))
+
+
+class _Renamed(Renamed):
+    """A side whose schemas go by the names that they have on the other one."""
+
+    def describe(self) -> Database:
+        return with_moved_views(super().describe(), self._names)
 
 
 def _narrowed(reads: tuple[Read, Read], forms: tuple[Normal, Normal]) -> tuple[Read, Read]:
@@ -257,10 +297,14 @@ def _refitted(source: Source, schema: Schema, table: Table, unfit: Unfit) -> Tab
 
 
 def _wider(declared: tuple[Schema, Table], table: Table) -> Iterator[str]:
+    """Say which columns hold more than they are declared for.
+
+    Others are read in the archive's type, too, if their own is only another name for it.
+    """
     for x, y in zip(declared[1].columns, table.columns, strict=True):
-        if x.type != y.type:
-            where = f"{declared[0].name}.{table.name}.{x.name}"
-            yield f"{where} is declared {x.type_original} and holds more; compared as {y.type}"
+        if is_wider(y.type, x.type):
+            where, known = f"{declared[0].name}.{table.name}.{x.name}", x.type_original or x.type
+            yield f"{where} is declared {known} and holds more; compared as {y.type}"
 
 
 def _one_sided(source: Source, present: tuple[Schema, Table] | None) -> TableComparison:
@@ -291,7 +335,7 @@ def _open(
     with (
         tunnelled(name, through) as place,
         databases.open_source(
-            place, Selection(as_text=as_text), statement_timeout=statement_timeout
+            place, Selection(as_text_if_there=as_text), statement_timeout=statement_timeout
         ) as source,
     ):
         yield source

@@ -21,6 +21,7 @@ from muniment.databases.loading import Kept, RowLoader, read_lob
 from muniment.errors import DatabaseError, UsageError
 from muniment.finished import DATABASE, appearing
 from muniment.sql.batch import Batch
+from muniment.sql.flat import FlatNames, flat_names, flat_notes, has_several_schemas
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -95,7 +96,10 @@ class GenericTarget:
         """Create the tables with their primary and candidate keys."""
         self._database = database
         self._flat = self._dialect not in _WITH_SCHEMAS
-        self._prefixed = self._flat and sum(bool(s.tables) for s in database.schemas) > 1
+        self._prefixed = self._flat and has_several_schemas(database)
+        self._names: FlatNames = flat_names(database) if self._flat else {}
+        if self._flat:
+            self.notes += flat_notes(database, self._names)
         self._refuse_existing(database)
         if not self._flat:
             self._make_schemas(database)
@@ -196,7 +200,8 @@ class GenericTarget:
         home = schema if isinstance(schema, str) else schema.name
         if not self._flat:
             return home, name
-        return None, f"{home}_{name}" if self._prefixed else name
+        unknown = f"{home}_{name}" if self._prefixed else name
+        return None, self._names.get((home, name), unknown)
 
     def _create(self, schema: Schema, table: Table) -> None:
         where = f"{schema.name}.{table.name}"

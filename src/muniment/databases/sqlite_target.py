@@ -24,6 +24,7 @@ from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
 from muniment.finished import appearing
 from muniment.sql.classes import Classes, classes_in
+from muniment.sql.flat import flat_names, flat_notes, has_several_schemas
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -46,7 +47,7 @@ from muniment.sql.model import (
 )  # fmt: skip
 from muniment.sql.names import quoted
 from muniment.sql.original import split_original
-from muniment.sql.selection import Selection
+from muniment.sql.selection import Selection, lacks_columns
 from muniment.sql.stores import OpenLob
 from muniment.sql.translate import (
     NotTranslatable,
@@ -126,13 +127,11 @@ class SqliteTarget:
         """Create the tables; indexes, triggers and views follow the rows."""
         self._database = database
         self._same = (database.database_product or "").startswith("SQLite")
-        self._prefixed = sum(bool(schema.tables) for schema in database.schemas) > 1
-        coming = {
-            self._name(schema, name)
-            for schema in database.schemas
-            for name in (*(t.name for t in schema.tables), *(v.name for v in schema.views))
-        }
-        refuse_losses(self._path, self._there, coming)
+        self._declaring = self._same and any(map(_has_declarations, database.tables()))
+        self._prefixed = has_several_schemas(database)
+        self._names = flat_names(database)
+        self.notes += flat_notes(database, self._names)
+        refuse_losses(self._path, self._there, set(self._names.values()))
         # The file is new, so its journal stays empty; rolling back a refused definition needs one.
         for pragma in ("journal_mode=MEMORY", "synchronous=OFF", "foreign_keys=OFF"):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
@@ -322,17 +321,36 @@ class SqliteTarget:
 
     def _name(self, schema: Schema | str, table: str) -> str:
         schema_name = schema if isinstance(schema, str) else schema.name
-        return f"{schema_name}_{table}" if self._prefixed else table
+        unknown = f"{schema_name}_{table}" if self._prefixed else table
+        return self._names.get((schema_name, table), unknown)
 
     def _create(self, schema: Schema, table: Table) -> None:
         _, original = split_original(table.description)
-        known = original and original.product == "SQLite" and self._same and not self._prefixed
+        known = original and original.product == "SQLite" and self._same
+        known = known and self._name(schema, table.name) == table.name
         if original and known and self._create_original(table, original.statements):
             return
         self._run(self._statement(schema, table), _TABLE_ONLY)
+        for column in table.columns:
+            self._name_nested(schema, table, column)
         for trigger in table.triggers:
-            reason = "its action is in the language of another product"
+            reason = self._reason_without(table)
             self.left_out.append(left_out_trigger(schema, table, trigger, reason))
+
+    def _name_nested(self, schema: Schema, table: Table, column: Column) -> None:
+        """Say so if values of a column become texts: a comparison will."""
+        if not isinstance(shape_of(self._database, schema.name, column), Leaf):
+            place = f"{schema.name}.{table.name}.{column.name}"
+            reason = "SQLite has no lists and structures, so its values are JSON"
+            self.left_out.append(LeftOut("type", f"of {place}", reason))
+
+    def _reason_without(self, table: Table) -> str:
+        """Say why a table comes without its triggers."""
+        if not self._same:
+            return "its action is in the language of another product"
+        if lacks_columns(table):
+            return "columns of its table were not archived, so its own statements were not taken"
+        return "its table was not made by its own statements"
 
     def _create_original(self, table: Table, statements: tuple[str, ...]) -> bool:
         """Run the table's own definition if it makes just the table that the archive describes."""
@@ -482,6 +500,8 @@ class SqliteTarget:
             declared = original if _plain_declaration(original) else ""
         elif self._told(column):
             declared = ""  # each value stays what it is
+        elif self._declaring and isinstance(shape, Leaf) and shape.type in _BY_CONTENT:
+            declared = ""  # as it was: computed by a view or query, say
         else:
             declared = sqlite_type(shape.type) if isinstance(shape, Leaf) else "TEXT"
             if " TO " in declared:  # INTERVAL DAY TO SECOND: a word of SQL within a type
@@ -554,6 +574,17 @@ class SqliteTarget:
         if original and original.product == "SQLite" and self._same and not self._prefixed:
             for statement in original.statements:
                 self._take_later(view.name, statement)
+
+
+# The types of columns that have no declaration.
+_BY_CONTENT = frozenset(map(PredefinedType, ("BIGINT", "DOUBLE PRECISION", "BLOB", "CLOB")))
+
+
+def _has_declarations(place: tuple[Schema, Table]) -> bool:
+    """Whether a table says what it was in SQLite: --sql-types takes that away from all of them."""
+    table = place[1]
+    _, original = split_original(table.description)
+    return original is not None or any(column.type_original for column in table.columns)
 
 
 _CLAUSES = frozenset(

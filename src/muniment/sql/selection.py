@@ -18,12 +18,13 @@ from muniment.sql.chosen import (
     refuse_views,
 )
 from muniment.sql.model import Database, Schema, Table, View
-from muniment.sql.original import split_original, with_note
+from muniment.sql.original import notes_in, split_original, with_note
 from muniment.sql.types import PredefinedType
 
-__all__ = ["Selection", "broken_view", "query_words", "view_words"]
+__all__ = ["Selection", "broken_view", "lacks_columns", "query_words", "view_words"]
 
 T = TypeVar("T")
+_LACKING = "Columns that were not archived: "
 
 
 def view_words(view: View) -> str:
@@ -36,6 +37,11 @@ def view_words(view: View) -> str:
 def query_words(query: str) -> str:
     """Describe the table that the rows of a query become."""
     return with_note(None, f"The rows of a query: {query}")
+
+
+def lacks_columns(table: Table) -> bool:
+    """Whether a table says that some of its columns were not archived."""
+    return any(note.startswith(_LACKING) for note in notes_in(table.description))
 
 
 def broken_view(name: str) -> str:
@@ -63,6 +69,7 @@ class Selection:
     views: tuple[str, ...] = ()
     queries: Mapping[str, str] = field(default_factory=_none)
     as_text: tuple[str, ...] = ()  # schema.table.column patterns
+    as_text_if_there: tuple[str, ...] = ()  # the same, for columns that need not exist
 
     def takes_schema(self, schema: str) -> bool:
         return not self.schemas or any(is_like(schema, p) for p in self.schemas)
@@ -92,7 +99,8 @@ class Selection:
 
     def wants_text(self, schema: str, table: str, column: str) -> bool:
         """Whether a column is to be archived as text whatever its type."""
-        return any(_is_column(pattern, schema, table, column) for pattern in self.as_text)
+        patterns = (*self.as_text, *self.as_text_if_there)
+        return any(_is_column(pattern, schema, table, column) for pattern in patterns)
 
     def with_text(self, database: Database) -> Database:
         """Return the definitions with text as the type of the columns that are archived as such."""
@@ -224,7 +232,7 @@ class Selection:
 
 def _without_columns(table: Table, missing: Sequence[str]) -> Table:
     """Say which columns are not there, and leave out the checks that need them."""
-    table = _with_note(table, f"Columns that were not archived: {', '.join(missing)}.")
+    table = _with_note(table, f"{_LACKING}{', '.join(missing)}.")
     gone = {name.casefold() for name in missing}
     kept = []
     for check in table.check_constraints:

@@ -43,6 +43,7 @@ __all__ = ["read_database"]
 
 _TEXT = PredefinedType("CLOB")
 _IDENTIFIER = r"""(?:"(?:[^"]|"")*"|[^\s".,()]+)"""
+_NULL = re.compile(r'"NULL"(?=[\[,)]|\Z)')  # a type; the name of a field has its type behind it
 _VIEW = re.compile(
     rf"""CREATE\s+VIEW\s+ {_IDENTIFIER}(?:\.{_IDENTIFIER})* \s*
         (?:\(\s*{_IDENTIFIER}(?:\s*,\s*{_IDENTIFIER})*\s*\)\s*)? AS\s+ (?P<query>.*?) ;?\s*""",
@@ -252,13 +253,23 @@ def _flat_type(column: Column) -> PredefinedType:
     return predefined_type(duck) if isinstance(duck, Scalar | Enumeration) else _TEXT
 
 
+def _of_a_table(column: Column) -> Column:
+    """A column of a view or query as a table can have it: no table has one of the type NULL."""
+    return replace(column, type_original=_NULL.sub("VARCHAR", column.type_original or ""))
+
+
 def _with_view_tables(database: Database, whole: Database, selection: Selection) -> Database:
     """Add the selected views as tables, and take them out of the views."""
     as_tables = tuple(
         replace(
             schema,
             tables=tuple(
-                Table(view.name, "", view.columns, description=view_words(view))
+                Table(
+                    view.name,
+                    "",
+                    tuple(map(_of_a_table, view.columns)),
+                    description=view_words(view),
+                )
                 for view in schema.views
                 if selection.takes_view(schema.name, view.name)
             ),
@@ -295,7 +306,8 @@ def _with_queries(connection: Connection, database: Database, selection: Selecti
         with translated(f"the query {name}"):
             described = rows(connection, f"DESCRIBE {query.rstrip().rstrip(';')}")
         columns = tuple(
-            Column(row["column_name"], _TEXT, type_original=row["column_type"]) for row in described
+            _of_a_table(Column(row["column_name"], _TEXT, type_original=row["column_type"]))
+            for row in described
         )
         tables.append(Table(name, "", columns, description=query_words(query)))
     first = replace(first, tables=first.tables + tuple(tables))

@@ -26,6 +26,7 @@ from muniment.databases.loading import Kept, RowLoader, read_lob
 from muniment.errors import DatabaseError, UsageError
 from muniment.files import settle
 from muniment.sql.batch import Batch
+from muniment.sql.flat import flat_names, flat_notes, has_several_schemas
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
@@ -111,7 +112,9 @@ class FirebirdTarget:
         """Make sequences, exceptions and domains, then the tables, as yet without keys."""
         self._database = database
         self._same = (database.database_product or "").startswith(PRODUCT)
-        self._prefixed = sum(bool(schema.tables) for schema in database.schemas) > 1
+        self._prefixed = has_several_schemas(database)
+        self._names = flat_names(database, by_case=True)
+        self.notes += flat_notes(database, self._names)
         for schema in database.schemas:
             self._originals("definition", schema.name, schema.description)
             for user_type in schema.types:
@@ -176,7 +179,8 @@ class FirebirdTarget:
         return quoted(self._name(schema if isinstance(schema, str) else schema.name, table))
 
     def _name(self, schema: str, table: str) -> str:
-        return f"{schema}_{table}" if self._prefixed else table
+        unknown = f"{schema}_{table}" if self._prefixed else table
+        return self._names.get((schema, table), unknown)
 
     def _create(self, schema: Schema, table: Table) -> None:
         computed = self._computed(table)
@@ -313,15 +317,17 @@ class FirebirdTarget:
         missing: dict[tuple[str, str], Callable[[str], LeftOut]] = {}
         for schema in database.schemas:
             for view in schema.views:
-                missing["view", view.name] = partial(left_out_view, schema, view)
-                waiting["view", view.name] = list(self._view_ways(schema, view))
+                name = ("view", self._name(schema.name, view.name))
+                missing[name] = partial(left_out_view, schema, view)
+                waiting[name] = list(self._view_ways(schema, view))
             for routine in schema.routines:
-                name = ("routine", routine.specific_name)
+                name = ("routine", f"{schema.name}.{routine.specific_name}")
                 missing[name] = partial(left_out_routine, schema, routine)
                 waiting[name] = self._own_ways(routine.source)
             for table in schema.tables:
                 for trigger in table.triggers:
-                    name = ("trigger", f"{table.name}.{trigger.name}")
+                    place = self._name(schema.name, table.name)
+                    name = ("trigger", f"{place}.{trigger.name}")
                     missing[name] = partial(left_out_trigger, schema, table, trigger)
                     waiting[name] = self._own_ways(trigger.triggered_action)
         reasons = make_in_turn(waiting, lambda _, sql: self._refusal(sql))

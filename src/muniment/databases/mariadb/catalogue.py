@@ -385,7 +385,8 @@ class _Reader:
                 facts = {c.name: ColumnFacts(c.native, c.charset) for c in self._known[key]}
                 where, order = self._selection.where_of(*key), self._selection.order_of(*key)
                 self._relations[key] = Relation(quote(*key), facts, where or "", order or "")
-                yield Table(view.name, "", view.columns, description=view_words(view))
+                columns = tuple(map(_of_a_new_table, view.columns))
+                yield Table(view.name, "", columns, description=view_words(view))
 
     def _with_queries(self, schema: Schema) -> Schema:
         taken = {t.name for t in schema.tables} | {v.name for v in schema.views}
@@ -416,6 +417,12 @@ class _Reader:
             for name, native, _ in found
         )
         return columns, facts
+
+
+def _of_a_new_table(column: Column) -> Column:
+    """A view's column as a table has it: the server marks times that it computes as old ones."""
+    original = (column.type_original or "").removesuffix(" /* mariadb-5.3 */")
+    return replace(column, type_original=original or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ _INTEGERS = {
     FIELD_TYPE.LONG: "int",
     FIELD_TYPE.LONGLONG: "bigint",
 }
+# How MariaDB declares them where nobody says how wide they are shown: signed and unsigned.
+_WIDTHS = {"tinyint": (4, 3), "smallint": (6, 5), "mediumint": (9, 8), "int": (11, 10),
+           "bigint": (20, 20)}  # fmt: skip
 _PLAIN = {
     FIELD_TYPE.FLOAT: "float",
     FIELD_TYPE.DOUBLE: "double",
@@ -44,7 +47,7 @@ def query_columns(session: Session, query: str) -> list[tuple[str, NativeType, s
     found = session.rows(f"SELECT {asked} FROM ({query}) AS q LIMIT 1")
     charsets = found[0] if found else ["utf8mb4"] * len(fields)
     return [
-        (field.name, _native(field), charset if _is_text(field) else None)
+        (field.name, _native(field, session), charset if _is_text(field) else None)
         for field, charset in zip(fields, charsets, strict=True)
     ]
 
@@ -54,10 +57,12 @@ def _is_text(field: Any) -> bool:
     return field.type_code in textual and field.charsetnr != _BINARY
 
 
-def _native(field: Any) -> NativeType:
+def _native(field: Any, session: Session) -> NativeType:
     code, unsigned = field.type_code, bool(field.flags & FLAG.UNSIGNED)
     if code in _INTEGERS:
-        return NativeType(_INTEGERS[code], unsigned=unsigned)
+        name = _INTEGERS[code]
+        shown = (_WIDTHS[name][unsigned],) if session.product.name == "MariaDB" else ()
+        return NativeType(name, shown, unsigned=unsigned)
     if code in (FIELD_TYPE.DECIMAL, FIELD_TYPE.NEWDECIMAL):
         # The length counts a sign and a point as well.
         precision = field.length - (not unsigned) - bool(field.scale)
