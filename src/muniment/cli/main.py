@@ -76,7 +76,9 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         with _while_somebody_reads():
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # Python would do it later, where nobody can answer for it
+            return result
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Callable[..., Any] = super().main

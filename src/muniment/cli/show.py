@@ -194,7 +194,7 @@ def _print_facts(database: Database) -> None:
         ("contact", database.archiver_contact),
         ("product", database.database_product),
         ("written by", database.producer_application),
-        *((digest.digest_type, digest.digest) for digest in database.message_digests),
+        *((d.digest_type, f"{d.digest} (of the content)") for d in database.message_digests),
     ]
     for name, value in facts:
         if value:
