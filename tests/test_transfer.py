@@ -594,7 +594,7 @@ def test_a_query_in_any_order_gives_each_row_once(tmp_path: Path) -> None:
 
 
 def test_two_statements_are_not_a_query(shop: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatabaseError, match="SQLite says"):
+    with pytest.raises(UsageError, match="SQLite refuses the query"):
         archive(
             url(shop),
             tmp_path / "s.siard",

@@ -129,6 +129,7 @@ class Selection:
         unwanted = [name for name in left if not self.takes(*name)]
         refuse_unmatched("table", self.tables, [*here, *as_tables, *unwanted])
         known = [*there, *views]
+        self._refuse_for_queries(known)
         named = (*self.exclude, *self.columns, *self.where, *self.order)
         refuse_unmatched("table", named, known)
         refuse_unmatched("view", self.views, views)
@@ -136,11 +137,28 @@ class Selection:
             ("columns", self.columns), ("a condition", self.where), ("an order", self.order)
         ):  # fmt: skip
             refuse_twice(what, choices, known)
-        for name, condition in self.where.items():
-            if not _is_one_condition(condition):
-                raise UsageError(f"the condition for {name} is not one condition: {condition}")
+        self.refuse_several()
         self._refuse_nothing(here)
         self._check_text(database)
+
+    def refuse_several(self) -> None:
+        """Refuse what does not stay within the statement that it becomes a part of."""
+        for what, choices in (("condition", self.where), ("order", self.order)):
+            for name, text in choices.items():
+                if not _is_one_condition(text):
+                    raise UsageError(f"the {what} for {name} is not one {what}: {text}")
+
+    def _refuse_for_queries(self, known: Sequence[tuple[str, str]]) -> None:
+        """Refuse to choose rows and columns of a query, which does so itself."""
+        for option, choices, advice in (
+            ("--where", self.where, "put the condition into the query"),
+            ("--order", self.order, "put ORDER BY into the query"),
+            ("--columns", self.columns, "name the columns in the query"),
+        ):
+            for pattern in choices:
+                name = pattern.rpartition(".")[2]
+                if name in self.queries and not any(matches((pattern,), *k) for k in known):
+                    raise UsageError(f"{option} {pattern}: that is a query of --query; {advice}")
 
     def _refuse_nothing(self, tables: Sequence[tuple[str, str]]) -> None:
         """Refuse to take no table at all of those that there are."""
