@@ -23,7 +23,14 @@ import click
 
 from muniment import __version__, finished
 from muniment.cli.options import examples
-from muniment.cli.signals import Terminated, is_done, stoppable, stopped_by, within
+from muniment.cli.signals import (
+    Terminated,
+    expect_nothing,
+    is_done,
+    stoppable,
+    stopped_by,
+    within,
+)
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.errors import MunimentError, UsageError
 
@@ -84,6 +91,7 @@ class _Group(click.Group):
         run: Callable[..., Any] = super().main
         if standalone_mode:
             finished.forget()
+            expect_nothing()
         try:
             with nullcontext() if standalone_mode else within(self):
                 code = int(run(*args, standalone_mode=False, **extra) or 0)
