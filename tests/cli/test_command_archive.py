@@ -251,6 +251,7 @@ def product(request: pytest.FixtureRequest, shop: str, tmp_path: Path) -> tuple[
         ("--where", "fruit=nme = 'apple'", "--where main.fruit: ", "did you mean 'name'?"),
         ("--where", "fruit=id =", "--where main.fruit: ", "its columns are id, name, price"),
         ("--where", "*=xyzzy > 1", "--where main.", "there are: id, "),
+        ("--where", "fruit=id = ?", "--where main.fruit: ", "its columns are id, name, price"),
         ("--order", "fruit=nme DESC", "--order main.fruit: ", "did you mean 'name'?"),
         ("--order", "fruit=id DESC DESC", "--order main.fruit: ", "its columns are"),
         ("--query", "q=SELECT nme FROM fruit", "--query q: ", "did you mean 'name'?"),
@@ -300,6 +301,14 @@ def test_what_a_query_takes_is_said_by_the_query(
     result = run("archive", product[1], "a.siard", "--query", "q=SELECT 7 AS n", option, value)
     assert result.exit_code == 2
     assert advice in result.stderr
+
+
+def test_a_damaged_database_is_no_wrong_usage(run: Run, shop: str, tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    file.write_bytes(file.read_bytes()[:100] + bytes(4096 - 100) + file.read_bytes()[4096:])
+    result = run("archive", shop, "a.siard", "--where", "fruit=id = 1")
+    assert result.exit_code == 3
+    assert "is damaged" in result.stderr
 
 
 def test_an_order_is_one_order(run: Run, product: tuple[str, str]) -> None:

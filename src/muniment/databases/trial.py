@@ -115,17 +115,22 @@ class _SqliteTrial:
         try:
             # It is not read to its end: of several statements only the first is explained.
             self._db.execute(f"EXPLAIN {sql}").close(True)
-        except apsw.SQLError as error:
+        except (apsw.SQLError, apsw.BindingsError) as error:
             return str(error)
         return None
 
 
 @contextmanager
 def _sqlite(path: Path) -> Iterator[_Trial]:
-    from muniment.databases.sqlite import connect_sqlite
+    import apsw
+
+    from muniment.databases.sqlite import connect_sqlite, translated
 
     with closing(connect_sqlite(path)) as connection:
-        yield _SqliteTrial(connection)
+        try:
+            yield _SqliteTrial(connection)
+        except apsw.Error as error:
+            raise translated(error, path) from error
 
 
 class _DuckdbTrial:
@@ -165,9 +170,9 @@ class _DuckdbTrial:
 
 @contextmanager
 def _duckdb(path: Path) -> Iterator[_Trial]:
-    from muniment.databases.duckdb.connection import connect
+    from muniment.databases.duckdb.connection import connect, translated
 
-    with closing(connect(path, read_only=True)) as connection:
+    with closing(connect(path, read_only=True)) as connection, translated("to explain a query"):
         yield _DuckdbTrial(connection)
 
 
