@@ -594,7 +594,7 @@ def test_a_query_in_any_order_gives_each_row_once(tmp_path: Path) -> None:
 
 
 def test_two_statements_are_not_a_query(shop: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatabaseError, match="SQLite says"):
+    with pytest.raises(UsageError, match="SQLite refuses the query"):
         archive(
             url(shop),
             tmp_path / "s.siard",
@@ -624,3 +624,31 @@ def test_a_damaged_table_stops_the_restore_and_leaves_nothing(shop: Path, tmp_pa
     with pytest.raises(SiardError, match=r"malformed XML at byte \d+"):
         restore(tmp_path / "evil.siard", url(tmp_path / "back.db"))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.siard", "s.siard", "shop.db"]
+
+
+@pytest.mark.parametrize("product", ["sqlite", "duckdb"])
+def test_quotation_marks_that_are_part_of_a_name_stay(product: str, tmp_path: Path) -> None:
+    script = '''
+        CREATE TABLE """t""" ("""id""" INTEGER PRIMARY KEY, """X""" INTEGER, "[b]" INTEGER);
+        CREATE TABLE u ("`r`" INTEGER REFERENCES """t""" ("""id"""));
+        CREATE VIEW """v""" AS SELECT """id""" FROM """t""";
+        INSERT INTO """t""" VALUES (1, 2, 3);
+        INSERT INTO u VALUES (1);
+    '''
+    path = str(tmp_path / "a.db")
+    db = duckdb.connect(path) if product == "duckdb" else apsw.Connection(path)
+    db.execute(script)
+    db.close()
+    first, again = (f"{product}:////{tmp_path}/{name}.db" for name in "ab")
+    archive(first, tmp_path / "a.siard")
+    result = validate(tmp_path / "a.siard", jobs=1).finish()
+    assert not [finding for finding in result.findings if finding.rule.startswith("G_3.5")]
+    with open_siard(tmp_path / "a.siard") as source:
+        (schema,) = source.describe().schemas
+    quoted, plain = schema.tables
+    assert [quoted.name, *(c.name for c in quoted.columns)] == ['"t"', '"id"', '"X"', "[b]"]
+    (key,) = plain.foreign_keys
+    assert (key.referenced_table, key.references[0].referenced) == ('"t"', '"id"')
+    assert (plain.columns[0].name, schema.views[0].name) == ("`r`", '"v"')
+    restore(tmp_path / "a.siard", again)
+    assert compare(first, again).equal

@@ -23,7 +23,7 @@ from muniment.siard.lobs.folders import Root
 from muniment.siard.lobs.placement import Placements
 from muniment.siard.lobs.storing import External
 from muniment.sql.batch import Batch
-from muniment.sql.chosen import meant
+from muniment.sql.chosen import undescribable
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType, View
 from muniment.sql.original import split_notes, split_original, with_words
@@ -90,6 +90,11 @@ class Description:
     tables: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
 
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """The kind and the name of each thing that is described."""
+        kinds = ("schema", self.schemas), ("table", self.tables), ("column", self.columns)
+        return tuple((kind, name) for kind, words in kinds for name in words)
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveOptions:
@@ -129,6 +134,7 @@ def archive(
 ) -> Report:
     """Archive the database at ``url`` as the new SIARD file ``path``."""
     options = options or ArchiveOptions()
+    selection = replace(selection or Selection(), described=options.description.names())
     if path.suffix != ".siard":
         raise UsageError(f"{path}: the name of a SIARD file ends with .siard (G_4.1-5)")
     refuse_existing(path)
@@ -144,7 +150,7 @@ def archive(
     with ExitStack() as stack:
         journal = None
         if options.resume:
-            request = _request(url, selection or Selection(), options)
+            request = _request(url, selection, options)
             journal = stack.enter_context(open_journal(path, request, options.split))
         day = _day((journal and journal.day) or options.description.archival_date)
         source = stack.enter_context(
@@ -173,7 +179,7 @@ def archive(
         if journal and hasattr(source, "snapshot_token"):
             source.snapshot_token()
             journal.token = source.snapshot_token
-        database = described(_stamped(source.describe(), day), options.description)
+        database = described(_stamped(source.describe(), day), options.description, selection)
         if options.ssh:  # what the source was given leads through this machine
             database = replace(database, connection=databases.redact(url))
         counts = copy(source, target, database, options.jobs, progress)
@@ -187,7 +193,7 @@ def _request(url: str, selection: Selection, options: ArchiveOptions) -> dict[st
 
     Which columns are text is part of the definitions; those of complete tables have to be the same.
     """
-    chosen = asdict(replace(selection, tables=(), exclude=(), schemas=(), as_text=()))
+    chosen = asdict(replace(selection, tables=(), exclude=(), schemas=(), as_text=(), described=()))
     return {
         "database": databases.redact(url),
         "archival_date": options.description.archival_date,
@@ -422,7 +428,7 @@ class _TableCopy:
         return Unfit(unfit.where, row, unfit.value, unfit.wanted, tuple(o.where for o in others))
 
 
-def described(database: Database, words: Description) -> Database:
+def described(database: Database, words: Description, selection: Selection) -> Database:
     """Return the database with what people say about it."""
     given = {
         name: value
@@ -439,7 +445,7 @@ def described(database: Database, words: Description) -> Database:
     if "description" in given:
         given["description"] = with_words(database.description, given["description"])
     schemas = tuple(_described_schema(schema, words) for schema in database.schemas)
-    _refuse_unknown(database, words)
+    _refuse_unknown(database, words, selection)
     return replace(database, schemas=schemas, **given)
 
 
@@ -463,21 +469,14 @@ def _described_schema(schema: Schema, words: Description) -> Schema:
     return replace(schema, tables=tuple(tables), description=text)
 
 
-def _refuse_unknown(database: Database, words: Description) -> None:
+def _refuse_unknown(database: Database, words: Description, selection: Selection) -> None:
+    """Refuse names that a query does not have; the source knew those of all other tables."""
     tables = {n for s, t in database.tables() for n in (t.name, f"{s.name}.{t.name}")}
     columns = {f"{s.name}.{t.name}.{c.name}" for s, t in database.tables() for c in t.columns}
-    schemas = {s.name for s in database.schemas}
-    for known, names, kind in (
-        (schemas, words.schemas, "schema"),
-        (tables, words.tables, "table"),
-        (columns, words.columns, "column"),
-    ):
-        for name in names:
-            if name not in known:
-                raise UsageError(
-                    f"a description is given for the {kind} {name!r}, which is not archived; "
-                    + meant(name, sorted(known))
-                )
+    for kind, name in words.names():
+        known = tables if kind == "table" else columns
+        if name not in known and selection.describes_query(kind, name):
+            raise undescribable(kind, name, known)
     for schema, table in database.tables():
         if {table.name, f"{schema.name}.{table.name}"} <= words.tables.keys():
             raise UsageError(f"{schema.name}.{table.name} is given a description twice")

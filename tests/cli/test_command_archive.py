@@ -12,6 +12,7 @@ import time
 import zipfile
 from pathlib import Path
 
+import duckdb
 import pytest
 from commandline import Run, database
 
@@ -231,3 +232,101 @@ def test_sizes_that_make_no_sense_are_wrong_usage(
     result = run("archive", shop, "shop.siard", *options)
     assert result.exit_code == 2 and sentence in result.stderr
     assert [path.name for path in Path().iterdir()] == ["shop.db"]
+
+
+@pytest.fixture(params=["SQLite", "DuckDB"])
+def product(request: pytest.FixtureRequest, shop: str, tmp_path: Path) -> tuple[str, str]:
+    """The name of a product, and the URL of a database in it."""
+    if request.param == "DuckDB":
+        with duckdb.connect(str(tmp_path / "shop.duckdb")) as db:
+            db.execute("CREATE TABLE fruit (id INTEGER, name VARCHAR, price VARCHAR)")
+            db.execute("CREATE VIEW cheap AS SELECT id, name FROM fruit")
+        return "DuckDB", "duckdb:///shop.duckdb"
+    return "SQLite", shop
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "place", "hint"),
+    [
+        ("--where", "fruit=nme = 'apple'", "--where main.fruit: ", "did you mean 'name'?"),
+        ("--where", "fruit=\"nme\" = 'apple'", "--where main.fruit: ", "did you mean 'name'?"),
+        ("--where", "fruit=id =", "--where main.fruit: ", "its columns are id, name, price"),
+        ("--where", "*=xyzzy > 1", "--where main.", "there are: id, "),
+        ("--where", "fruit=id = ?", "--where main.fruit: ", "its columns are id, name, price"),
+        ("--order", "fruit=nme DESC", "--order main.fruit: ", "did you mean 'name'?"),
+        ("--order", "fruit=id DESC DESC", "--order main.fruit: ", "its columns are"),
+        ("--query", "q=SELECT nme FROM fruit", "--query q: ", "did you mean 'name'?"),
+        ("--query", "q=SELECT * FROM friut", "--query q: ", "did you mean 'main.fruit'?"),
+        ("--query", "q=SELEC 1", "--query q: ", "correct it"),
+        ("--query", "q=SELECT 1; SELECT 2", "--query q: ", "correct it"),
+    ],
+)
+def test_sql_that_the_database_refuses_is_wrong_usage(
+    run: Run, product: tuple[str, str], option: str, value: str, place: str, hint: str
+) -> None:
+    result = run("archive", product[1], "a.siard", option, value)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith(f"muniment: {place}")
+    assert f": {product[0]} refuses the " in result.stderr and hint in result.stderr
+    assert not Path("a.siard").exists()
+
+
+def test_a_condition_for_rows_of_a_view_is_tried_too(run: Run, product: tuple[str, str]) -> None:
+    result = run("archive", product[1], "a.siard", "--view", "cheap", "--where", "cheap=nme = 1")
+    assert result.exit_code == 2
+    assert "--where main.cheap: " in result.stderr and "did you mean 'name'?" in result.stderr
+
+
+def test_a_view_that_has_texts_between_double_quotation_marks_is_read(
+    run: Run, tmp_path: Path
+) -> None:
+    script = """
+        CREATE TABLE t (a INTEGER); INSERT INTO t VALUES (1), (2);
+        CREATE VIEW v AS SELECT a, "text" AS b FROM t;
+    """
+    url = database(tmp_path / "v.db", script)
+    chosen = ("--view", "v", "--where", "v=a > 1", "--query", "q=SELECT b FROM v")
+    assert run("archive", url, "a.siard", *chosen).exit_code == 0
+    assert rows(run, "a.siard", "v") == [["2", "text"]]
+    assert rows(run, "a.siard", "q") == [["text"], ["text"]]
+
+
+def test_sql_for_tables_that_are_left_out_is_not_tried(run: Run, shop: str) -> None:
+    result = run("archive", shop, "a.siard", "--where", "*=price > '0'", "--exclude", "crate")
+    assert result.exit_code == 0, result.output
+
+
+def test_a_query_may_end_as_statements_do(run: Run, product: tuple[str, str]) -> None:
+    result = run("archive", product[1], "a.siard", "--query", "q=SELECT 7 AS n; ")
+    assert result.exit_code == 0, result.output
+    assert rows(run, "a.siard", "q") == [["7"]]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "advice"),
+    [
+        ("--where", "q=n > 1", "put the condition into the query"),
+        ("--order", "main.q=n", "put ORDER BY into the query"),
+        ("--columns", "q=n", "name the columns in the query"),
+    ],
+)
+def test_what_a_query_takes_is_said_by_the_query(
+    run: Run, product: tuple[str, str], option: str, value: str, advice: str
+) -> None:
+    result = run("archive", product[1], "a.siard", "--query", "q=SELECT 7 AS n", option, value)
+    assert result.exit_code == 2
+    assert advice in result.stderr
+
+
+def test_a_damaged_database_is_no_wrong_usage(run: Run, shop: str, tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    file.write_bytes(file.read_bytes()[:100] + bytes(4096 - 100) + file.read_bytes()[4096:])
+    result = run("archive", shop, "a.siard", "--where", "fruit=id = 1")
+    assert result.exit_code == 3
+    assert "is damaged" in result.stderr
+
+
+def test_an_order_is_one_order(run: Run, product: tuple[str, str]) -> None:
+    result = run("archive", product[1], "a.siard", "--order", "fruit=id; DROP TABLE fruit")
+    assert result.exit_code == 2
+    assert "is not one order" in result.stderr

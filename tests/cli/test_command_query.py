@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import duckdb
 import pyarrow.parquet
 import pytest
 from commandline import Run, database
@@ -35,11 +40,41 @@ def test_json_is_stable(archive: Path, run: Run) -> None:
 
 
 def test_csv_tells_null_from_empty_and_disarms_formulas(archive: Path, run: Run) -> None:
-    sql = "SELECT name, price FROM fruit WHERE id = 2 UNION ALL SELECT '=1+1', '-2'"
+    sql = "SELECT name, price FROM fruit WHERE id = 2 UNION ALL SELECT '=1+1', '-2+3'"
     result = run("query", "shop.siard", sql, "--format", "csv")
-    assert result.stdout == '"name","price"\n"",\n"\'=1+1","\'-2"\n'
+    assert result.stdout == '"name","price"\n"",\n"\'=1+1","\'-2+3"\n'
     result = run("query", "shop.siard", sql, "--format", "csv", "--exact")
-    assert result.stdout == '"name","price"\n"",\n"=1+1","-2"\n'
+    assert result.stdout == '"name","price"\n"",\n"=1+1","-2+3"\n'
+
+
+def test_numbers_are_no_formulas(run: Run, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "large.duckdb")) as db:
+        db.execute("CREATE TABLE t (n HUGEINT)")
+        db.execute("INSERT INTO t VALUES (-5), (-170141183460469231731687303715884105727)")
+    assert run("archive", "duckdb:///large.duckdb", "large.siard").exit_code == 0
+    result = run("query", "large.siard", "SELECT n FROM t", "--format", "csv")
+    numbers = [line.strip('"') for line in result.stdout.splitlines()]
+    assert numbers == ["n", "-5", "-170141183460469231731687303715884105727"]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "json", "table"])
+def test_a_terminal_gets_no_control_characters(run: Run, tmp_path: Path, form: str) -> None:
+    evil = "\x1b]0;owned\x07\x9b2J\u202eü\r"
+    script = f"CREATE TABLE t (v VARCHAR(90)); INSERT INTO t VALUES ('{evil}\nnext');"
+    assert run("archive", database(tmp_path / "evil.db", script), "evil.siard").exit_code == 0
+    command = [sys.executable, "-m", "muniment", "query", "evil.siard", "SELECT v FROM t"]
+    line = shlex.join([*command, "--format", form])
+    shown = subprocess.run(
+        ["script", "-qefc", f"{line} 2>/dev/null", "/dev/null"],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=True,
+    ).stdout.decode()  # fmt: skip
+    lines = shown.replace("\r\n", "\n")
+    bold = re.compile(r"\x1b\[[0-9;]*m")  # of the heading, by ourselves
+    assert not any(c in bold.sub("", lines) for c in "\x1b\x07\x9b\u202e\r"), lines
+    assert "owned" in lines
+    piped = subprocess.run(["bash", "-c", line], capture_output=True, timeout=60, check=True).stdout
+    if form == "csv":
+        assert piped.decode() == f'"v"\n"{evil}\nnext"\n'
 
 
 def test_parquet_goes_to_a_file(archive: Path, run: Run, tmp_path: Path) -> None:

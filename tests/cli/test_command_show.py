@@ -72,6 +72,32 @@ def test_a_table_that_is_not_there_is_exit_code_1(run: Run, archive: str) -> Non
     assert "did you mean 'main.fruit'?" in result.stderr
 
 
+def test_a_view_is_shown_by_its_columns_and_its_query(run: Run, archive: str) -> None:
+    result = run("show", archive, "cheap")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("main.cheap is a view")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["id", "BIGINT"] in lines and ["name", "VARCHAR(20)"] in lines
+    assert "SELECT id, name FROM fruit WHERE price < '1'" in result.stdout
+    assert "muniment query shop.siard" in result.stderr
+    view = json.loads(run("show", archive, "main.cheap", "--json").stdout)
+    assert [column["name"] for column in view.pop("columns")] == ["id", "name"]
+    assert view == {
+        "file": "shop.siard",
+        "schema": "main",
+        "view": "cheap",
+        "query": None,
+        "query_original": "SELECT id, name FROM fruit WHERE price < '1'",
+        "description": None,
+    }
+
+
+def test_a_misspelt_view_is_recognised(run: Run, archive: str) -> None:
+    result = run("show", archive, "chaep")
+    assert result.exit_code == 1
+    assert "did you mean 'main.cheap'?" in result.stderr
+
+
 def test_a_file_that_is_no_archive_is_exit_code_3(run: Run) -> None:
     Path("a.siard").write_bytes(b"PK no")
     result = run("show", "a.siard")
@@ -118,6 +144,7 @@ def test_a_hostile_archive_cannot_command_the_terminal(run: Run, tmp_path: Path)
         run("show", "evil.siard"),
         run("show", "evil.siard", f"main.t{evil}"),
         run("show", "evil.siard", f"main.x{evil}"),
+        run("show", "evil.siard", f"main.v{evil}"),
         run("compare", url, "evil.siard"),
         run("restore", "evil.siard", "sqlite:///again.db"),
         run("restore", "evil.siard", "sqlite:///again.db"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +13,7 @@ from commandline import Run
 from muniment.cli.archive import archive
 from muniment.cli.config import Settings, load
 from muniment.errors import UsageError
+from muniment.siard import open_siard
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "config.md"
 
@@ -186,12 +188,32 @@ def test_the_documented_example_is_valid(config: Path) -> None:
         ("exclude: [crate, fruit]", "--schema, --table and --exclude leave no table to archive"),
         (
             "descriptions: {tables: {Fruit: Sold here.}}",
-            "a description is given for the table 'Fruit', which is not archived; "
-            "did you mean 'fruit'?",
+            "a description is given for the table 'Fruit', which is not there; "
+            "did you mean 'main.fruit'?",
         ),
         (
             "descriptions: {columns: {fruit.name: As on the label.}}",
-            "a description is given for the column 'fruit.name', which is not archived; "
+            "a description is given for the column 'fruit.name', which is not there; "
+            "did you mean 'main.fruit.name'?",
+        ),
+        (
+            "{table: crate, descriptions: {columns: {main.fruit.nam: As on the label.}}}",
+            "a description is given for the column 'main.fruit.nam', which is not there; "
+            "did you mean 'main.fruit.name'?",
+        ),
+        (
+            "{table: crate, descriptions: {tables: {friut: Sold here.}}}",
+            "a description is given for the table 'friut', which is not there; "
+            "did you mean 'main.fruit'?",
+        ),
+        (
+            "{query: {q: SELECT 1 AS one}, descriptions: {columns: {main.q.on: Always 1.}}}",
+            "a description is given for the column 'main.q.on', which is not there; "
+            "did you mean 'main.q.one'?",
+        ),
+        (
+            "{schema: main, descriptions: {columns: {fruit.name: As on the label.}}}",
+            "a description is given for the column 'fruit.name', which is not there; "
             "did you mean 'main.fruit.name'?",
         ),
         (
@@ -205,6 +227,65 @@ def test_names_that_mean_nothing_are_refused(run: Run, shop: str, text: str, sen
     result = run("archive", shop, "shop.siard", "--config", "shop.yaml")
     assert (result.exit_code, result.stderr) == (2, f"muniment: {sentence}\n")
     assert not Path("shop.siard").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--table", "crate"],
+        ["--exclude", "fruit"],
+        ["--columns", "fruit=id"],
+        ["--columns", "fruit=id", "--resume"],
+    ],
+)
+def test_descriptions_of_what_is_left_out_do_no_harm(
+    run: Run, shop: str, options: list[str]
+) -> None:
+    text = """
+        descriptions:
+          tables: {fruit: Sold here., main.crate: What it comes in.}
+          columns: {main.fruit.name: As on the label., main.crate.id: Painted on it.}
+    """
+    Path("shop.yaml").write_text(text)
+    result = run("archive", shop, "shop.siard", "--config", "shop.yaml", *options)
+    assert result.exit_code == 0, result.output
+    words = _words(Path("shop.siard"))
+    assert words["crate.id"] == "Painted on it."
+    assert (words["crate"] or "").startswith("What it comes in.\n")
+    assert "fruit.name" not in words
+
+
+def _words(path: Path) -> dict[str, str | None]:
+    """The descriptions of tables and columns."""
+    with open_siard(path) as source:
+        tables = [table for _, table in source.describe().tables()]
+    columns = {f"{t.name}.{c.name}": c.description for t in tables for c in t.columns}
+    return {**{t.name: t.description for t in tables}, **columns}
+
+
+def test_any_character_may_stand_in_a_description(run: Run, shop: str) -> None:
+    odd = "two\nlines\t\x01\x1b[2J\x85\u2028 \\u0041  and \u00e4"
+    words = {"tables": {"crate": odd}, "columns": {"main.crate.id": odd}}
+    Path("shop.yaml").write_text(json.dumps({"descriptions": words}))
+    result = run("archive", shop, "s.siard", "--config", "shop.yaml", "--description", odd)
+    assert result.exit_code == 0, result.output
+    found = _words(Path("s.siard"))
+    assert found["crate.id"] == odd
+    assert (found["crate"] or "").startswith(f"{odd}\n\n")
+    assert run("validate", "s.siard").exit_code == 0
+
+
+def test_descriptions_are_for_views_and_queries_that_become_tables(run: Run, shop: str) -> None:
+    text = """
+        view: cheap
+        query: {q: SELECT 1 AS one}
+        descriptions:
+          tables: {cheap: For little money., q: A query.}
+          columns: {main.cheap.name: As on the label., main.q.one: Always 1.}
+    """
+    Path("shop.yaml").write_text(text)
+    result = run("archive", shop, "shop.siard", "--config", "shop.yaml")
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize(

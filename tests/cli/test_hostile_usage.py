@@ -90,7 +90,7 @@ def test_a_table_of_another_spelling_is_suggested(run: Run, archive: str) -> Non
     result = run("show", archive, "Fruit")
     assert result.exit_code == 1
     assert result.stderr == (
-        "muniment: shop.siard has no table 'Fruit'; did you mean 'main.fruit'?\n"
+        "muniment: shop.siard has no table or view 'Fruit'; did you mean 'main.fruit'?\n"
     )
 
 

@@ -58,7 +58,7 @@ def test_names_of_tables_are_made_safe(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_summary_is_one_line_and_the_digests(capsys: pytest.CaptureFixture[str]) -> None:
     print_summary("trees.siard", RESULT)
     assert capsys.readouterr().out == (
-        "trees.siard: 2 tables, 1201 rows, 2.5 MB, in 1.2 s\nSHA-256 AB12\n"
+        "trees.siard: 2 tables, 1201 rows, 2.5 MB, in 1.2 s\nSHA-256 of the content: AB12\n"
     )
 
 

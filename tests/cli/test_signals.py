@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -175,6 +176,35 @@ def test_a_signal_while_the_result_gets_its_name_comes_too_late(
     made = _made(ended)
     assert any(name.startswith("new.") for name in made)
     assert not any("partial" in name for name in made), made
+
+
+_LEAVING = f"""
+leave = sys.exit
+def left(code):
+    {_STOP}
+    leave(code)
+sys.exit = left
+"""
+# What Python takes down last; by then signals are the system's again.
+_TAKEN_DOWN = """
+class Last:
+    def __del__(self, kill=os.kill, number=os.getpid(), wait=time.sleep):
+        kill(number, {number})
+        wait(0.2)
+last = Last()
+"""
+
+
+@pytest.mark.parametrize("end", ["archive", "resuming", "restore to DuckDB"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_python_ends_comes_too_late(ended: Path, end: str, number: int) -> None:
+    for moment in (_LEAVING, _TAKEN_DOWN.format(number=int(number))):
+        result = _at_the_end(ended, moment, *_ENDS[end])
+        assert result.returncode == 0, result.stderr
+        assert "row" in result.stdout and "stopped" not in result.stderr
+        for path in ended.iterdir():
+            if path.name in _made(ended):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def test_a_signal_before_the_result_gets_its_name_leaves_nothing(ended: Path) -> None:

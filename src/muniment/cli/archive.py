@@ -217,7 +217,8 @@ def selection_of(settings: Settings) -> Selection:
         where=settings.where,
         order=settings.order,
         views=settings.view,
-        queries=settings.query,
+        # What ends a statement may stand there: the query becomes a part of another one.
+        queries={name: sql.rstrip().removesuffix(";") for name, sql in settings.query.items()},
         as_text=settings.as_text,
     )
 

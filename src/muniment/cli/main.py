@@ -1,8 +1,8 @@
 """The ``muniment`` command: finds the command, runs it, turns errors into sentences and exit codes.
 
 Exit codes: 0 done and good, 1 the answer is no, 2 wrong usage, 3 the work failed; 130 and 143 when
-it was stopped by Ctrl-C or SIGTERM, 129 when its terminal was closed. Commands import what is heavy
-when they run, so that help is quick.
+it was stopped by Ctrl-C or SIGTERM, 129 when its terminal was closed, 141 when nobody read the
+rest of the output. Commands import what is heavy when they run, so that help is quick.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ import errno
 import gc
 import io
 import os
+import signal
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -22,13 +23,21 @@ import click
 
 from muniment import __version__, finished
 from muniment.cli.options import examples
-from muniment.cli.signals import Terminated, is_done, stoppable, stopped_by, within
+from muniment.cli.signals import (
+    Terminated,
+    expect_nothing,
+    is_done,
+    stoppable,
+    stopped_by,
+    within,
+)
 from muniment.cli.terminal import hide_passwords, safe
 from muniment.errors import MunimentError, UsageError
 
 __all__ = ["COMMANDS", "cli", "main"]
 
 _WRONG_USAGE, _FAILED, _INTERRUPTED = 2, 3, 130
+_UNREAD = 128 + signal.SIGPIPE  # as shells have it of every program in a pipe
 _NAMED = 4  # of the things that a stopped command has made
 
 
@@ -46,6 +55,16 @@ class _NobodyReads(Exception):
         self.code = code
 
 
+@contextmanager
+def _while_somebody_reads() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        # Whose result is there is done. Of others nobody knows: 0 would mean that an archive is
+        # valid, 1 that it is not, and nothing has failed.
+        raise _NobodyReads(0 if is_done() else _UNREAD) from error
+
+
 class _Group(click.Group):
     """A group of commands whose errors all end here, however it was started."""
 
@@ -58,17 +77,21 @@ class _Group(click.Group):
         found: click.Command = getattr(import_module(f"muniment.cli.{cmd_name}"), cmd_name)
         return found
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _while_somebody_reads():  # a help text, say
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as error:
-            # Whose result is there is done; of others, 1 would mean that the answer is no.
-            raise _NobodyReads(0 if is_done() else _FAILED) from error
+        with _while_somebody_reads():
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # Python would do it later, where nobody can answer for it
+            return result
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         run: Callable[..., Any] = super().main
         if standalone_mode:
             finished.forget()
+            expect_nothing()
         try:
             with nullcontext() if standalone_mode else within(self):
                 code = int(run(*args, standalone_mode=False, **extra) or 0)

@@ -10,7 +10,7 @@ import click
 
 from muniment.cli.naming import by_option, names_option, open_names, series_of
 from muniment.cli.options import examples, json_option
-from muniment.cli.terminal import safe
+from muniment.cli.terminal import byte_output, safe
 from muniment.errors import UsageError
 
 __all__ = ["assert_", "bind", "list_names", "mint", "resolve", "withdraw"]
@@ -134,7 +134,6 @@ def _show(found: Any, said: list[Any]) -> None:
 def _write(names: Any, value: Any, out: Path | None, wanted: str) -> None:
     """Write a document, a part or a quotation; the note on it goes to stderr."""
     import shutil
-    import sys
 
     from muniment.citations import open_document
     from muniment.files import new_file
@@ -153,7 +152,7 @@ def _write(names: Any, value: Any, out: Path | None, wanted: str) -> None:
         path = open_document(names, value)
         if out is None:
             with path.open("rb") as stream:
-                shutil.copyfileobj(stream, sys.stdout.buffer)
+                shutil.copyfileobj(stream, byte_output())
         else:
             with path.open("rb") as stream, new_file(out) as target:
                 shutil.copyfileobj(stream, target)
@@ -161,7 +160,7 @@ def _write(names: Any, value: Any, out: Path | None, wanted: str) -> None:
     note = f"{part.media_type}{', NULL' if part.null else ''}"
     click.echo("; ".join([note, *part.remarks]), err=True)
     if out is None:
-        sys.stdout.buffer.write(part.data)
+        byte_output().write(part.data)
     else:
         with new_file(out) as target:
             target.write(part.data)

@@ -13,7 +13,7 @@ import click
 
 from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import ARCHIVE, ROWS, check_input, examples, json_option, pairs
-from muniment.cli.terminal import count, cut, safe
+from muniment.cli.terminal import byte_output, count, cut, safe
 from muniment.errors import UsageError
 
 if TYPE_CHECKING:
@@ -175,12 +175,14 @@ def index_progress() -> Iterator[_Bar]:
 @contextmanager
 def _output(out: Path | None) -> Iterator[BinaryIO]:
     if out is None:
-        sys.stdout.flush()
-        buffer = getattr(sys.stdout, "buffer", None)
-        stream: BinaryIO = buffer or io.BytesIO()
+        if getattr(sys.stdout, "buffer", None) is None:  # somebody catches the text
+            caught = io.BytesIO()
+            yield caught
+            sys.stdout.write(caught.getvalue().decode("utf-8", "replace"))
+            return
+        stream = byte_output()
         yield stream
-        if isinstance(stream, io.BytesIO) and buffer is None:  # somebody catches the text
-            sys.stdout.write(stream.getvalue().decode("utf-8", "replace"))
+        stream.flush()
         return
     from muniment.files import new_file
 

@@ -75,14 +75,17 @@ def print_tables(tables: Iterable[TableResult]) -> None:
 
 
 def print_summary(name: str, report: Report) -> None:
-    """Print one line on the whole, and the digests."""
+    """Print one line on the whole, and the digests.
+
+    These are over the content without the header: the whole file has another one.
+    """
     rows = sum(t.rows for t in report.tables)
     facts = [count(len(report.tables), "table"), count(rows, "row")]
     if report.bytes:
         facts.append(size(report.bytes))
     click.echo(f"{safe(name)}: {', '.join(facts)}, in {report.seconds:.1f} s")
     for digest in report.digests:
-        click.echo(f"{safe(digest.digest_type)} {safe(digest.digest)}")
+        click.echo(f"{safe(digest.digest_type)} of the content: {safe(digest.digest)}")
 
 
 def print_notes(notes: Iterable[str]) -> None:

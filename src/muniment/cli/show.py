@@ -1,9 +1,9 @@
-"""``muniment show``: what an archive holds, or the first rows of one of its tables."""
+"""``muniment show``: what an archive holds, the first rows of a table, or a view."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -16,7 +16,19 @@ from muniment.cli.terminal import count, cut, paged, safe, size
 from muniment.errors import MunimentError
 from muniment.sql.batch import CELL, OPEN, REF, cell_value, parts_of, rows_of
 from muniment.sql.chosen import meant
-from muniment.sql.model import Array, Column, Database, Leaf, Schema, Shape, Struct, Table, shape_of
+from muniment.sql.model import (
+    Array,
+    Column,
+    Database,
+    Leaf,
+    Schema,
+    Shape,
+    Struct,
+    Table,
+    View,
+    shape_of,
+)
+from muniment.sql.names import format_identifier
 from muniment.sql.types import Kind
 
 if TYPE_CHECKING:
@@ -52,7 +64,7 @@ def show(
     lob_root: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Show what an archive holds, or the first rows of a table.
+    """Show what an archive holds, the first rows of a table, or the columns and query of a view.
 
     NULL is shown as NULL, an empty text as ''; control characters are escaped and long values cut.
     With --json the values are whole, except for large objects: of those over 64 KiB the start is
@@ -67,40 +79,63 @@ def show_archive(
     lob_root: tuple[str, ...] = (), label: str = "",
 ) -> None:  # fmt: skip
     """Show an archive, which may be a file or lie inside a store under another name."""
-    from muniment.cli.report import print_notes
     from muniment.siard import open_siard
 
     shown: Any = label or file  # what lies in a store is shown by its name there
-    with open_siard(file, roots_of(lob_root)) as source:
+    notes: list[str] = []
+    with open_siard(file, roots_of(lob_root)) as source, _notes_follow(source):
         database = source.describe()
-        print_notes(source.notes)
-        if table is None:
-            with nullcontext() if as_json else paged():
-                print_ = _print_overview_json if as_json else _print_overview
-                print_(shown, source.version, database)
-            return
-        found = _find(database, table)
-        if found is None:
+        found = None if table is None else _find(database, table)
+        if table is not None and found is None:
             click.echo(f"muniment: {safe(_not_found(shown, database, table))}", err=True)
             ctx.exit(1)
-        values = islice(_rows(source, database, *found), rows)
         with nullcontext() if as_json else paged():
-            (_print_rows_json if as_json else _print_rows)(shown, *found, list(values))
+            match found:
+                case None:
+                    print_ = _print_overview_json if as_json else _print_overview
+                    print_(shown, source.version, database)
+                case schema, View() as view:
+                    (_print_view_json if as_json else _print_view)(shown, schema, view)
+                case schema, Table() as known:
+                    values = list(islice(_rows(source, database, schema, known), rows))
+                    (_print_rows_json if as_json else _print_rows)(shown, schema, known, values)
+                    notes = [] if as_json else _notes_on_rows(schema, known, values)
+    for note in notes:
+        click.echo(note, err=True)
+    if found and isinstance(found[1], View) and not (as_json or label):
+        _advise_on_view(file, found[0], found[1])
 
 
-def _find(database: Database, name: str) -> tuple[Schema, Table] | None:
-    """Return the table called SCHEMA.TABLE, or TABLE if only one schema has it."""
-    named = [(s, t) for s, t in database.tables() if name == f"{s.name}.{t.name}"]
-    named = named or [(s, t) for s, t in database.tables() if name == t.name]
+@contextmanager
+def _notes_follow(source: Any) -> Iterator[None]:
+    """Print notes behind what the block prints: a pager has the terminal to itself."""
+    from muniment.cli.report import print_notes
+
+    try:
+        yield
+    finally:
+        print_notes(source.notes)
+
+
+def _find(database: Database, name: str) -> tuple[Schema, Table | View] | None:
+    """Return the table or view called SCHEMA.TABLE, or TABLE if only one schema has it."""
+    known = list(_relations(database))
+    named = [(s, t) for s, t in known if name == f"{s.name}.{t.name}"]
+    named = named or [(s, t) for s, t in known if name == t.name]
     return named[0] if len(named) == 1 else None
 
 
+def _relations(database: Database) -> Iterator[tuple[Schema, Table | View]]:
+    yield from database.tables()
+    yield from ((schema, view) for schema in database.schemas for view in schema.views)
+
+
 def _not_found(file: Path, database: Database, name: str) -> str:
-    names = [f"{s.name}.{t.name}" for s, t in database.tables()]
+    names = [f"{s.name}.{t.name}" for s, t in _relations(database)]
     several = [full for full in names if full.endswith(f".{name}")]
     if several:
-        return f"{file} has several tables {name}: {', '.join(several)}"
-    return f"{file} has no table {name!r}; {meant(name, names)}"
+        return f"{file} has {name} several times: {', '.join(several)}"
+    return f"{file} has no table or view {name!r}; {meant(name, names)}"
 
 
 # The overview
@@ -159,7 +194,7 @@ def _print_facts(database: Database) -> None:
         ("contact", database.archiver_contact),
         ("product", database.database_product),
         ("written by", database.producer_application),
-        *((digest.digest_type, digest.digest) for digest in database.message_digests),
+        *((d.digest_type, f"{d.digest} (of the content)") for d in database.message_digests),
     ]
     for name, value in facts:
         if value:
@@ -298,13 +333,17 @@ def _print_rows(file: Path, schema: Schema, table: Table, rows: list[list[Any]])
     numeric = [i for i, column in enumerate(table.columns) if _is_number(column)]
     if not print_records(names, shown):
         print_table(names, shown, right=numeric)
-    missing = next((str(v) for row in rows for v in row if isinstance(v, _Missing)), None)
-    if missing:
-        click.echo(f"note: {safe(missing)}", err=True)
+
+
+def _notes_on_rows(schema: Schema, table: Table, rows: list[list[Any]]) -> list[str]:
+    """What people should know about the rows that they were shown."""
+    missing = (str(v) for row in rows for v in row if isinstance(v, _Missing))
+    notes = [f"note: {safe(reason)}" for reason in islice(missing, 1)]
     total = max(table.rows, len(rows))
     if len(rows) < total:
         name = safe(f"{schema.name}.{table.name}")
-        click.echo(f"{len(rows)} of {total} rows of {name}; --rows N shows more", err=True)
+        notes.append(f"{len(rows)} of {total} rows of {name}; --rows N shows more")
+    return notes
 
 
 def _is_number(column: Column) -> bool:
@@ -339,3 +378,51 @@ def _quoted(value: Any) -> str:
     if not isinstance(value, str) or isinstance(value, _Missing):
         return _shown(value)
     return "'" + safe(value).replace("'", "''") + "'"
+
+
+# A view: an archive holds its definition, and no rows.
+
+
+def _print_view(_file: Path | str, schema: Schema, view: View) -> None:
+    from muniment.cli.report import print_table
+    from muniment.sql.original import split_original
+
+    click.echo(safe(f"{schema.name}.{view.name} is a view: the archive holds its query, no rows"))
+    words, _ = split_original(view.description)
+    _print_lines(words)
+    click.echo()
+    columns = [[safe(column.name), safe(_type_text(column))] for column in view.columns]
+    print_table(["column", "type"], columns)
+    for query in dict.fromkeys((view.query_original, view.query)):
+        if query:
+            click.echo()
+            _print_lines(query)
+
+
+def _print_lines(text: str | None) -> None:
+    for line in (text or "").splitlines():
+        click.echo(safe(line))
+
+
+def _print_view_json(file: Path | str, schema: Schema, view: View) -> None:
+    from muniment.cli.report import print_json
+
+    print_json(
+        {
+            "file": str(file),
+            "schema": schema.name,
+            "view": view.name,
+            "columns": _columns_json(view.columns),
+            "query": view.query,
+            "query_original": view.query_original,
+            "description": view.description,
+        }
+    )
+
+
+def _advise_on_view(file: Path, schema: Schema, view: View) -> None:
+    from muniment.cli.report import named, print_advice
+
+    sql = f"SELECT * FROM {format_identifier(schema.name, view.name)}"
+    purpose = "its rows, where Muniment can translate its query"
+    print_advice(purpose, ["muniment", "query", named(file), sql])

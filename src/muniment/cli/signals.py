@@ -7,12 +7,14 @@ Other code turns it into an error of its own, as DuckDB does ("Query interrupted
 wrong after a signal counts as the signal.
 
 A signal waits while something appears under its name, so that it is known what is left. Where the
-result of a command is complete, it comes too late: the report follows, and the command is done.
+result of a command is complete, it comes too late: the report follows, and the command is done, up
+to the last thing that Python does.
 Whoever presses Ctrl-C again while unfinished files go has to do so three times.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -24,11 +26,11 @@ from pathlib import Path
 from types import FrameType
 from weakref import ref
 
-import click
-
 from muniment.finished import has_appeared, is_appearing
 
-__all__ = ["Terminated", "done_with", "is_done", "stoppable", "stopped_by", "within"]
+__all__ = [
+    "Terminated", "done_with", "expect_nothing", "is_done", "stoppable", "stopped_by", "within",
+]  # fmt: skip
 
 _MOMENT = 0.05  # seconds
 _TIMES = 4  # that a signal is sent again: somebody may have dropped it on purpose
@@ -55,7 +57,11 @@ def done_with(result: Path | str) -> None:
     """
     if not _outer:
         _results.append(result)
-        click.get_current_context().find_root().call_on_close(_results.clear)
+
+
+def expect_nothing() -> None:
+    """Start with a command that has not yet said what it makes."""
+    _results.clear()
 
 
 def is_done() -> bool:
@@ -95,12 +101,20 @@ def stoppable() -> Iterator[None]:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it may be ignored
         signal.signal(signal.SIGINT, stopping.stop)
     sys.unraisablehook = _show_other_faults
+    # Before Python takes everything down it gives signals back to the system, which would kill it.
+    atexit.register(_drop_if_done)
     _received.clear()
-    _results.clear()
+    expect_nothing()
     try:
         yield
     finally:
         stopping.over = True
+
+
+def _drop_if_done() -> None:
+    if is_done():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
 
 
 class _Stopping:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from muniment.cli.options import ROWS, examples, json_option
-from muniment.cli.terminal import count, safe, size
+from muniment.cli.terminal import byte_output, count, safe, size
 from muniment.errors import MunimentError, UsageError
 
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ def get(
 
     with Store(store) as opened:
         if record:
-            sys.stdout.buffer.write(opened.document(opened.find(name, version)) + b"\n")
+            byte_output().write(opened.document(opened.find(name, version)) + b"\n")
             return
         if folder is None:
             _write_stream(opened, _one_stream(opened, name, version, path), bytes_)
@@ -267,12 +266,13 @@ def _one_stream(opened: Store, name: str, version: int | None, path: str | None)
 def _write_stream(opened: Store, identifier: str, bytes_: str | None) -> None:
     total = opened.stream(identifier).record.size
     start, end = _interval(bytes_, total) if bytes_ else (0, total)
+    output = byte_output()
     with opened.open_stream(identifier) as stream:
         stream.seek(start)
         while start < end and (chunk := stream.read(min(end - start, 1 << 20))):
-            sys.stdout.buffer.write(chunk)
+            output.write(chunk)
             start += len(chunk)
-    sys.stdout.buffer.flush()
+    output.flush()
 
 
 def _interval(text: str, total: int) -> tuple[int, int]:

@@ -7,6 +7,8 @@ messages of drivers may repeat a password. Nothing of that reaches a terminal fr
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import re
 import shlex
@@ -15,10 +17,12 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any, TextIO, cast
+from typing import IO, Any, BinaryIO, TextIO, cast
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["count", "cut", "hide_passwords", "paged", "quoted", "safe", "size"]
+__all__ = [
+    "byte_output", "count", "cut", "hide_passwords", "paged", "quoted", "safe", "size",
+]  # fmt: skip
 
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0 and C1 controls
@@ -46,6 +50,33 @@ def _escape(match: re.Match[str]) -> str:
         return _SHORT[character]
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def byte_output() -> BinaryIO:
+    """Return stdout for bytes: exact into a file or a pipe; to a terminal, text that is safe."""
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        return cast(BinaryIO, _Shown(sys.stdout.buffer))
+    return sys.stdout.buffer
+
+
+class _Shown(io.RawIOBase):
+    """Bytes as lines that a terminal shows; all of them, but none that it would obey."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        lines = self._decoder.decode(bytes(data)).split("\n")
+        self._stream.write("\n".join(map(safe, lines)).encode())
+        return len(data)
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 def quoted(word: str) -> str:

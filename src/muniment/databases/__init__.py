@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode
 
 from muniment.databases.mapping import TypeRow
+from muniment.databases.trial import refuse_wrong_sql
 from muniment.errors import MissingDriver, UsageError
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source, Target
@@ -115,6 +116,8 @@ def open_source(
     place = _place(product, url)
     if isinstance(place, Path) and place.exists() and not os.access(place, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+    if isinstance(place, Path) and selection is not None:
+        refuse_wrong_sql(product.name, place, selection)
     source: AbstractContextManager[Source] = open_product(
         place, selection or Selection(), inline_limit=inline_limit, **options
     )

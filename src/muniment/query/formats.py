@@ -18,6 +18,8 @@ __all__ = ["guarded", "plain_batch", "write_csv", "write_json_lines", "write_par
 
 # What spreadsheets take for a formula at the start of a cell.
 _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
+# A number is no formula. Numbers of more digits than DuckDB has are text in its answers.
+_NUMBER = r"^-[0-9]+(\.[0-9]+)?([Ee][+-]?[0-9]+)?$"
 _PLAIN_SCALE = 6  # digits behind the point of decimals that Arrow writes with all of them
 
 
@@ -108,7 +110,10 @@ def _plain(column: pa.Array, exact: bool) -> pa.Array:
 
 
 def _guarded_column(column: pa.Array) -> pa.Array:
-    formulas = pc.match_substring_regex(column, pattern=_FORMULA)
+    formulas = pc.and_not(
+        pc.match_substring_regex(column, pattern=_FORMULA),
+        pc.match_substring_regex(column, pattern=_NUMBER),
+    )
     if not pc.any(formulas).as_py():
         return column
     return pc.if_else(formulas, pc.binary_join_element_wise("'", column, ""), column)

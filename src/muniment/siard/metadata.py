@@ -20,7 +20,7 @@ from xml.parsers import expat
 from lxml import etree
 
 from muniment.errors import FormatError, SiardError
-from muniment.siard.text import escape_metadata, unescape
+from muniment.siard.text import escape_metadata, escape_name, unescape
 from muniment.siard.versions import CURRENT, find_version
 from muniment.sql import model
 from muniment.sql.model import Database, MessageDigest
@@ -147,6 +147,11 @@ def _unwrap(root: Any) -> None:
 
 # The two directions of a level
 
+_NAMES = frozenset((
+    "name", "specificName", "typeSchema", "typeName", "underSchema", "underType",
+    "column", "referenced", "referencedSchema", "referencedTable",
+))  # fmt: skip
+
 _Children = dict[str, list[Any]]  # the elements within an element, by their name
 
 
@@ -188,7 +193,7 @@ def _children(element: Any) -> _Children:
 def _add(parent: Any, name: str, text: str | None = None) -> Any:
     element = etree.SubElement(parent, f"{{{CURRENT.metadata_namespace}}}{name}")
     if text is not None:
-        element.text = escape_metadata(text)
+        element.text = escape_name(text) if name in _NAMES else escape_metadata(text)
     return element
 
 

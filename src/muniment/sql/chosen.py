@@ -9,7 +9,10 @@ from itertools import islice
 
 from muniment.errors import UsageError
 
-__all__ = ["is_like", "matches", "meant", "refuse_twice", "refuse_unmatched", "refuse_views"]
+__all__ = [
+    "is_like", "matches", "meant", "refuse_twice", "refuse_unmatched", "refuse_views",
+    "undescribable",
+]  # fmt: skip
 
 _SHOWN = 12
 _LOOKED_AT = 20_000  # names that a misspelt one is held against
@@ -35,6 +38,12 @@ def refuse_unmatched(
         if not any(matches((pattern,), *name) for name in names):
             hint = meant(pattern, [".".join(name) for name in names])
             raise UsageError(f"no {kind} matches {pattern!r}; {hint}")
+
+
+def undescribable(kind: str, name: str, known: Collection[str]) -> UsageError:
+    """Return the error for a description of something that is not there."""
+    sentence = f"a description is given for the {kind} {name!r}, which is not there"
+    return UsageError(f"{sentence}; {meant(name, sorted(known))}")
 
 
 def refuse_views(

@@ -16,6 +16,7 @@ from muniment.sql.chosen import (
     refuse_twice,
     refuse_unmatched,
     refuse_views,
+    undescribable,
 )
 from muniment.sql.model import Database, Schema, Table, View
 from muniment.sql.original import notes_in, split_original, with_note
@@ -70,6 +71,8 @@ class Selection:
     queries: Mapping[str, str] = field(default_factory=_none)
     as_text: tuple[str, ...] = ()  # schema.table.column patterns
     as_text_if_there: tuple[str, ...] = ()  # the same, for columns that need not exist
+    # What people describe: "schema", "table" or "column", and its name. It chooses nothing.
+    described: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def takes_schema(self, schema: str) -> bool:
         return not self.schemas or any(is_like(schema, p) for p in self.schemas)
@@ -141,6 +144,7 @@ class Selection:
         unwanted = [name for name in left if not self.takes(*name)]
         refuse_unmatched("table", self.tables, [*here, *as_tables, *unwanted])
         known = [*there, *views]
+        self._refuse_for_queries(known)
         named = (*self.exclude, *self.columns, *self.where, *self.order)
         refuse_unmatched("table", named, known)
         refuse_unmatched("view", self.views, views)
@@ -148,11 +152,29 @@ class Selection:
             ("columns", self.columns), ("a condition", self.where), ("an order", self.order)
         ):  # fmt: skip
             refuse_twice(what, choices, known)
-        for name, condition in self.where.items():
-            if not _is_one_condition(condition):
-                raise UsageError(f"the condition for {name} is not one condition: {condition}")
+        self.refuse_several()
         self._refuse_nothing(here)
         self._check_text(database)
+        self._check_described(database, left)
+
+    def refuse_several(self) -> None:
+        """Refuse what does not stay within the statement that it becomes a part of."""
+        for what, choices in (("condition", self.where), ("order", self.order)):
+            for name, text in choices.items():
+                if not _is_one_condition(text):
+                    raise UsageError(f"the {what} for {name} is not one {what}: {text}")
+
+    def _refuse_for_queries(self, known: Sequence[tuple[str, str]]) -> None:
+        """Refuse to choose rows and columns of a query, which does so itself."""
+        for option, choices, advice in (
+            ("--where", self.where, "put the condition into the query"),
+            ("--order", self.order, "put ORDER BY into the query"),
+            ("--columns", self.columns, "name the columns in the query"),
+        ):
+            for pattern in choices:
+                name = pattern.rpartition(".")[2]
+                if name in self.queries and not any(matches((pattern,), *k) for k in known):
+                    raise UsageError(f"{option} {pattern}: that is a query of --query; {advice}")
 
     def _refuse_nothing(self, tables: Sequence[tuple[str, str]]) -> None:
         """Refuse to take no table at all of those that there are."""
@@ -174,6 +196,38 @@ class Selection:
                 hint = meant(pattern, list(map(".".join, columns)))
                 hint = hint if hint.startswith("did") else "write SCHEMA.TABLE.COLUMN"
                 raise UsageError(f"no column matches {pattern!r}; {hint}")
+
+    def _check_described(self, database: Database, left: Sequence[tuple[str, str]]) -> None:
+        """Refuse words about what is not there; what there is, but is not taken, does no harm."""
+        if not self.described:
+            return
+        tables, columns = list(map(".".join, left)), list[str]()
+        for schema in database.schemas:
+            views = (v for v in schema.views if self.takes_view(schema.name, v.name))
+            relations: tuple[Table | View, ...] = (*schema.tables, *views)
+            for table in relations:
+                tables.append(f"{schema.name}.{table.name}")
+                columns += (f"{tables[-1]}.{column.name}" for column in table.columns)
+        known = {"schema": [s.name for s in database.schemas], "table": tables, "column": columns}
+        # Of tables that were not looked at nobody knows the columns.
+        closed = tuple(f"{schema}.{table}." for schema, table in left)
+        short = {table.partition(".")[2] for table in tables}
+        for kind, name in self.described:
+            is_known = name in known[kind] or (kind == "table" and name in short)
+            elsewhere = kind == "column" and name.startswith(closed)
+            if not (is_known or elsewhere or self._is_beyond(kind, name)):
+                raise undescribable(kind, name, known[kind])
+
+    def _is_beyond(self, kind: str, name: str) -> bool:
+        """Whether a name lies in a query, or in a schema that is not taken: nobody knows yet."""
+        whole = name.count(".") >= ("schema", "table", "column").index(kind)
+        beside = whole and not self.takes_schema(name.partition(".")[0])
+        return beside or self.describes_query(kind, name)
+
+    def describes_query(self, kind: str, name: str) -> bool:
+        """Whether a name that is described is that of a query, or of one of its columns."""
+        table = name.rpartition(".")[0] if kind == "column" else name
+        return kind != "schema" and table.rpartition(".")[2] in self.queries
 
     def prune(self, database: Database) -> Database:
         """Return the database without what was not chosen, and without keys into it.

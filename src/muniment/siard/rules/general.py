@@ -108,7 +108,8 @@ RULES = (
     Rule(
         "G_3.5-3", "M",
         "Delimited identifiers are stored without quotation marks.",
-        "Names in quotation marks, and in the brackets or backticks of products.",
+        "Names in quotation marks, and in the brackets or backticks of products. Marks that are "
+        "part of a name are written as \\u0022 and are no fault.",
         "Take off the quotation marks.",
     ),
 )  # fmt: skip
@@ -208,15 +209,16 @@ def _identifiers(root: Any) -> Iterator[tuple[str, str]]:
         parent = element.getparent().tag.rpartition("}")[2]
         if parent not in ("user", "role", "field"):
             where = f"metadata.xml, line {element.sourceline}: {parent}"
-            yield where, unescape(element.text or "")
+            yield where, element.text or ""
 
 
-def _check_identifier(archive: Archive, where: str, name: str) -> None:
+def _check_identifier(archive: Archive, where: str, text: str) -> None:
+    name = unescape(text)
     report, place_ = archive.report, f"{where} {name[:140]}"
     if re.search("[\ufffd\ufffe\uffff\ud800-\udfff]", name):
         report("G_3.5-1", place_, "its name has characters that are not text")
-    closing = _QUOTES.get(name[:1])
-    if closing and len(name) > 2 and name.endswith(closing):
+    closing = _QUOTES.get(text[:1])  # escaped, they are part of the name
+    if closing and len(text) > 2 and text.endswith(closing):
         rule = "G_3.5-2" if is_regular(name[1:-1]) else "G_3.5-3"
         weight = None if closing == '"' else Severity.WARNING
         report(rule, place_, "its name stands in quotation marks", weight)

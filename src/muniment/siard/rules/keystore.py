@@ -343,8 +343,13 @@ def _of(side: str, column: tuple[str, str]) -> str:
 
 
 def _shown(values: tuple[Any, ...]) -> str:
-    texts = [
-        value[:60].decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-        for value in values
-    ]
-    return ", ".join("NULL" if text == "None" else repr(text) for text in texts)
+    """Return the values of a key as messages name them; NULL and the text 'NULL' are two things.
+
+    >>> _shown((None, b"None", 5))
+    "NULL, 'None', '5'"
+    """
+    return ", ".join("NULL" if value is None else repr(_text(value)) for value in values)
+
+
+def _text(value: Any) -> str:
+    return value[:60].decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
