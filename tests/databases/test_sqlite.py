@@ -532,3 +532,37 @@ def test_triggers_of_views_are_listed_for_other_products(tmp_path: Path) -> None
     with open_siard(tmp_path / "v.siard") as source:
         description = source.describe().schema("main").table("v").description
     assert description == "About this archive: The rows of a view: SELECT a FROM t"
+
+
+INDEXED = """
+    CREATE TABLE p (id INTEGER PRIMARY KEY);
+    CREATE TABLE t (id INTEGER PRIMARY KEY, a INT REFERENCES p, b TEXT, c TEXT);
+    CREATE INDEX of_a ON t (a);
+    CREATE UNIQUE INDEX of_b ON t (b COLLATE NOCASE) WHERE a > 0;
+    CREATE INDEX of_c ON t (c);
+    CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT new.c; END;
+    INSERT INTO p VALUES (1), (2);
+    INSERT INTO t VALUES (1, 1, 'b', 'c'), (2, 2, 'd', 'e')
+"""
+
+
+def made_again(tmp_path: Path, selection: Selection) -> tuple[list[str], list[tuple[str, str]]]:
+    """Indexes and triggers of a restored file, and what was left out."""
+    path = make(tmp_path / "a.db", INDEXED)
+    archive(f"sqlite:///{path}", tmp_path / "a.siard", selection)
+    report = restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    names = apsw.Connection(str(tmp_path / "b.db")).execute(
+        "SELECT name FROM sqlite_schema WHERE type <> 'table' ORDER BY name"
+    )
+    return [str(name) for (name,) in names], [(item.kind, item.name) for item in report.left_out]
+
+
+def test_indexes_of_the_columns_that_are_archived_come_back(tmp_path: Path) -> None:
+    names, left = made_again(tmp_path, Selection(columns={"t": ("id", "a", "b")}))
+    assert names == ["of_a", "of_b"]
+    assert left == [("trigger", "r of main.t"), ("index", "of t")]
+
+
+def test_a_table_that_loses_a_key_keeps_its_indexes_and_triggers(tmp_path: Path) -> None:
+    names, left = made_again(tmp_path, Selection(where={"p": "id = 1"}))
+    assert names == ["of_a", "of_b", "of_c", "r"] and left == []

@@ -182,8 +182,12 @@ class _CatalogueReader:
         )
         if self._selection.columns_of("main", name) is None:
             plain = [_ordinary(table)] if kind == "virtual" else []
-            original = Original("SQLite", (*plain, *self._original(name)))
-            table = replace(table, description=join_original(None, original))
+            statements = (*plain, *self._original(name))
+        else:  # triggers may need the columns that are left out
+            statements = tuple(self._belonging(name, "index"))
+        if statements:
+            described = join_original(None, Original("SQLite", statements))
+            table = replace(table, description=described)
         return table
 
     def _relation(
@@ -392,9 +396,11 @@ class _CatalogueReader:
                 name = table.replace("'", "''")
                 yield f"UPDATE sqlite_sequence SET seq = {last} WHERE name = '{name}'"
 
-    def _belonging(self, owner: str) -> Iterator[str]:
-        """Yield the indexes and triggers of a table or view."""
-        yield from (sql for _, _, sql in self._attached.get(owner.lower(), ()) if sql)
+    def _belonging(self, owner: str, *kinds: str) -> Iterator[str]:
+        """Yield the indexes and triggers of a table or view, or those of one kind."""
+        for kind, _, sql in self._attached.get(owner.lower(), ()):
+            if sql and kind in (kinds or ("index", "trigger")):
+                yield sql
 
     def _edge_of(self, table: str) -> int | None:
         """The number that SQLite goes on from where the rows that are archived come back."""

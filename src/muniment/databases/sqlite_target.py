@@ -63,6 +63,7 @@ __all__ = ["SqliteTarget", "create_target"]
 _PROBE = "muniment probe"  # a table that is never kept
 _SEQUENCE = re.compile(r"UPDATE sqlite_sequence SET seq = (?P<last>-?[0-9]{1,19}) WHERE .*", re.S)
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b", re.IGNORECASE)
+_BESIDE = re.compile(r"\s*CREATE\s+(?!TABLE\b|VIRTUAL\b)", re.IGNORECASE)
 _TRIGGER = re.compile(r"\s*CREATE\s+(?:TEMP(?:ORARY)?\s+)?TRIGGER\b", re.IGNORECASE)
 
 
@@ -328,12 +329,15 @@ class SqliteTarget:
         _, original = split_original(table.description)
         known = original and original.product == "SQLite" and self._same
         known = known and self._name(schema, table.name) == table.name
-        if original and known and self._create_original(table, original.statements):
+        statements = original.statements if original and known else ()
+        if statements and self._create_original(table, statements):
             return
         self._run(self._statement(schema, table), _TABLE_ONLY)
         for column in table.columns:
             self._name_nested(schema, table, column)
-        for trigger in table.triggers:
+        for statement in filter(_BESIDE.match, statements):
+            self._take_later(table.name, statement)
+        for trigger in () if any(map(_TRIGGER.match, statements)) else table.triggers:
             reason = self._reason_without(table)
             self.left_out.append(left_out_trigger(schema, table, trigger, reason))
 

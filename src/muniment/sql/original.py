@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "ABOUT", "Original", "join_original", "notes_in", "split_notes", "split_original", "with_note",
-    "with_words",
+    "with_words", "without_tables",
 ]  # fmt: skip
 
 ABOUT = "About this archive: "
@@ -21,6 +21,7 @@ ABOUT = "About this archive: "
 _MARK = re.compile(
     r"(?:\A|\n\n?)-- Original definition in (?P<product>[^\n]+):\n(?P<sql>.*)\Z", re.DOTALL
 )
+_BESIDE = re.compile(r"\s*CREATE\s+(?:UNIQUE\s+)?(?:INDEX|TRIGGER)\b", re.IGNORECASE)
 _BETWEEN = ";\n-- next\n"
 _NOTES = re.compile(rf"(?:\A|\n+)(?P<notes>{ABOUT}.*)\Z", re.DOTALL)
 
@@ -50,6 +51,13 @@ def split_original(description: str | None) -> tuple[str | None, Original | None
         return description, None
     statements = tuple(match["sql"].split(_BETWEEN))
     return description[: match.start()] or None, Original(match["product"], statements)
+
+
+def without_tables(description: str | None) -> str | None:
+    """Return a description whose original makes nothing but what is beside the table."""
+    words, original = split_original(description)
+    kept = tuple(filter(_BESIDE.match, original.statements)) if original else ()
+    return join_original(words, Original(original.product, kept)) if original and kept else words
 
 
 def split_notes(description: str | None) -> tuple[str | None, str | None]:

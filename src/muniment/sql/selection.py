@@ -19,7 +19,7 @@ from muniment.sql.chosen import (
     undescribable,
 )
 from muniment.sql.model import Database, Schema, Table, View
-from muniment.sql.original import notes_in, split_original, with_note
+from muniment.sql.original import notes_in, split_original, with_note, without_tables
 from muniment.sql.types import PredefinedType
 
 __all__ = ["Selection", "broken_view", "lacks_columns", "query_words", "view_words"]
@@ -339,8 +339,8 @@ def _without_dangling_keys(
             continue
         columns = ", ".join(reference.column for reference in key.references)
         note = f"{columns} referred to {'.'.join(home)}, of which not all rows were archived."
-        words, _ = split_original(table.description)  # the original would bring the key back
-        table = _with_note(replace(table, description=words), note)
+        # The original of the table would bring the key back.
+        table = _with_note(replace(table, description=without_tables(table.description)), note)
     if len(keys) == len(table.foreign_keys):
         return table
     return replace(table, foreign_keys=tuple(keys))
