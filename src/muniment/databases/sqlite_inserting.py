@@ -20,7 +20,6 @@ __all__ = ["Inserter"]
 T = TypeVar("T")
 
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
-_BROKEN = b"CAST(X'"  # how text that is not Unicode begins
 
 
 class Inserter:
@@ -35,11 +34,15 @@ class Inserter:
         kept: Sequence[int],
         load: Loader,
         ignore_checks: Callable[[bool], None] | None,
+        *,
+        broken: bool = False,
     ) -> None:
         """``where`` is for messages, ``name`` the table; ``kept`` are the columns that are given.
 
-        Rows that break a check are taken if ``ignore_checks`` can switch checks off.
+        Rows that break a check are taken if ``ignore_checks`` can switch checks off. There may be
+        ``broken`` texts, which are not Unicode.
         """
+        self._broken = broken
         self._db, self._where, self._name, self._columns = db, where, name, columns
         self._load, self._ignore = load, ignore_checks
         listed = ", ".join(quoted(columns[k]) for k in kept)
@@ -69,7 +72,7 @@ class Inserter:
             raise self._refusal(error, before) from error
 
     def _put(self, batch: Batch, skipped: int) -> None:
-        odd = _SURROGATE.search(batch.data) or _BROKEN in batch.data
+        odd = self._broken or _SURROGATE.search(batch.data)
         if REF in batch.data and not odd:
             self._put_with_objects(self._counted(self._load.with_objects(batch), skipped))
         elif odd:

@@ -201,7 +201,9 @@ class SqliteTarget:
         fillable = self._fillable(name, columns)
         load = Loader(shapes, converters, kept, partial(open_lob, schema, table), fillable)
         ignore = self._ignore_checks if self._same else None
-        return Inserter(self._db, f"{schema.name}.{table.name}", name, columns, kept, load, ignore)
+        broken = any(told.has_broken for c in table.columns if (told := self._told(c)))
+        where = f"{schema.name}.{table.name}"
+        return Inserter(self._db, where, name, columns, kept, load, ignore, broken=broken)
 
     def _ignore_checks(self, ignored: bool) -> None:
         """Rows come before verdicts: a check that they may break is tested when all are there."""

@@ -51,6 +51,11 @@ class Classes:
         *some, last = [name for name in _ALL if name in self.names] or ["no"]
         return f"{', '.join(some)} and {last}" if some else last
 
+    @property
+    def has_broken(self) -> bool:
+        """Whether there are texts that are not Unicode."""
+        return BROKEN in self.names
+
     def value(self, text: str) -> Value:
         """Return the value that a text of the archive stands for."""
         if self.quoted and text.startswith("'"):
