@@ -543,7 +543,10 @@ def without_originals(database: Database) -> Database:
         return replace(user_type, attributes=attributes, description=text)
 
     def plain(table: Table) -> Table:
-        columns = tuple(replace(c, type_original=None) for c in table.columns)
+        columns = tuple(
+            replace(c, type_original=None, description=split_original(c.description)[0])
+            for c in table.columns
+        )
         return replace(table, columns=columns, description=split_original(table.description)[0])
 
     def plain_view(view: View) -> View:

@@ -93,6 +93,16 @@ class Keys:
         self._run(f"CREATE TABLE {STAGED}.{made.place} ({columns})", made)
         return made
 
+    def make_again(self, made: NewTable) -> None:
+        """Remove a table that has begun to fill, so that it can come again with other columns."""
+        self._tables[made.name] = made
+        self._drop(made)
+        if made.staged:
+            self._run(f"DROP TABLE {STAGED}.{made.place}", made)
+            self.stage(made)
+        elif not made.keyed:
+            self.make_table(made)
+
     def give_up_one(self, made: NewTable) -> None:
         """Remove a table that has begun to fill, so that it can come again with one key less."""
         self._drop(made)
@@ -188,10 +198,14 @@ class Keys:
         """Insert the staged rows as they stand."""
         staged = f"{STAGED}.{made.place}"
         size = self._steps[made.name]
+        # A column called rowid hides the number of a row; to pass others by takes longer.
+        hidden = any(column.name.lower() == "rowid" for column in made.table.columns)
         for start in range(0, self._count(f"SELECT count(*) FROM {staged}"), size):
             self._memory.make_room()
-            some = f"rowid >= {start} AND rowid < {start + size}"
-            self._execute(f"INSERT INTO {made.place} SELECT * FROM {staged} WHERE {some}")
+            some = f"WHERE s.rowid >= {start} AND s.rowid < {start + size}"
+            if hidden:
+                some = f"LIMIT {size} OFFSET {start}"
+            self._execute(f"{_insert_sql(made)} FROM {staged} AS s {some}")
         return True
 
     def _insert_in_turn(self, made: NewTable) -> bool:
@@ -201,7 +215,7 @@ class Keys:
         """
         staged = f"{STAGED}.{made.place}"
         left = self._count(f"SELECT count(*) FROM {staged}")
-        sql = f"INSERT INTO {made.place} SELECT * FROM {staged} AS s {waiting_sql(made)}"
+        sql = f"{_insert_sql(made)} FROM {staged} AS s {waiting_sql(made)}"
         size = _TOGETHER * self._steps[made.name]
         for _ in range(_LONGEST_CHAIN + left // size):
             self._memory.make_room()
@@ -302,3 +316,9 @@ class Keys:
 
     def _drop(self, made: NewTable) -> None:
         self._run(f"DROP TABLE IF EXISTS {made.place}", made)
+
+
+def _insert_sql(made: NewTable) -> str:
+    """The start of a statement that takes rows over from a table s of the same columns."""
+    values = ", ".join(f"s.{quote(name)}" for name in made.filled)
+    return f"INSERT INTO {made.place} ({names_sql(made.filled)}) SELECT {values}"
