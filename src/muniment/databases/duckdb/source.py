@@ -102,6 +102,7 @@ class DuckdbSource:
         self._inline_limit = inline_limit
         self._database: Database | None = None
         self._long = LongValues(self._fetched)
+        self._weighed: dict[tuple[str, str], list[Run]] = {}  # tables that ``batches`` is to read
 
     def close(self) -> None:
         """Forget the long values that wait to be opened."""
@@ -136,14 +137,19 @@ class DuckdbSource:
             yield None
             return
         runs = self._runs(schema, table)
-        yield from [None] if too_wide_for_many(runs) else runs
+        if too_wide_for_many(runs):
+            self._weighed[schema.name, table.name] = runs
+            yield None
+        else:
+            yield from runs
 
     def batches(self, schema: Schema, table: Table, part: Part) -> Iterator[Batch]:
         """Yield the rows of a part, about 64 KB at a time."""
         if part is not None or not self._has_rowid(schema, table):
             yield from self._batches_of(schema, table, part)
             return
-        runs = self._runs(schema, table)
+        # Those that ``parts`` weighed are not weighed again: that takes as long as to read them.
+        runs = self._weighed.pop((schema.name, table.name), None) or self._runs(schema, table)
         if runs and self._selection.order_of(schema.name, table.name):
             runs = [joined(runs)]
         for run in runs:
