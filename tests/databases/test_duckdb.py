@@ -25,6 +25,7 @@ from muniment.databases.duckdb import DuckdbSource, create_target, open_source
 from muniment.errors import DatabaseError, Unfit, UsageError
 from muniment.sql.batch import REF, batch_of, cells_of
 from muniment.sql.model import (
+    Attribute,
     CheckConstraint,
     Column,
     Database,
@@ -34,12 +35,13 @@ from muniment.sql.model import (
     Schema,
     Table,
     UniqueKey,
+    UserType,
     View,
 )
 from muniment.sql.original import Original, split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Target
-from muniment.sql.types import parse_type
+from muniment.sql.types import NamedType, parse_type
 
 CHINOOK = Path(__file__).parents[2].parent / "shared/samples/db/duckdb/chinook_nested.duckdb"
 
@@ -646,6 +648,80 @@ def test_a_value_that_would_change_is_refused(tmp_path: Path, kind: str, cell: s
     with pytest.raises(DatabaseError, match=r"main\.t"):
         _write(tmp_path / "o.duckdb", _database(_table("t", ("c", kind))), {"t": [[cell]]})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells"),
+    [
+        ("BIGINT", ["0x10", "0XfF", "1_000", " 5 ", "1e3", "5.0", "٣", "0b1", ""]),
+        ("DECIMAL(10,2)", ["0x10", "1_000", " 5", "1e3", "NaN", "1,5"]),
+        ("DOUBLE PRECISION", ["0x10", "1_000", " 5", "inf", "nan", "Infinity", "1e400"]),
+        ("REAL", ["1_000", "inf", "1e39", "1 "]),
+        ("BOOLEAN", ["TRUE", "t", "yes", " true"]),
+        ("DATE", ["epoch", "2024-1-5", "2024/01/05", "0000-01-01", "2024-01-05T00:00:00", " 2024-01-05"]),
+        ("TIME(6)", ["10:00", "1:2:3", "10:00:00+02:00", " 10:00:00"]),
+        ("TIMESTAMP(6)", ["epoch", "2024-01-05", "2024-01-05T10:00", "2024-01-05 10:00:00",
+                          "2024-01-05T10:00:00+02:00", "0000-01-01T00:00:00"]),
+        ("TIMESTAMP(3)", ["epoch", "2024-01-05", "2024-01-05T10:00:00+02:00"]),
+        ("TIMESTAMP(6) WITH TIME ZONE", ["now", "2024-01-05", "2024-01-05 10:00:00"]),
+        ("INTERVAL DAY TO SECOND(6)", ["5", "1 day", "P1D2"]),
+        ("VARBINARY(4)", ["ABC", "A"]),
+    ],
+)  # fmt: skip
+def test_what_is_not_spelt_as_a_value_of_its_type_is_refused(
+    tmp_path: Path, kind: str, cells: list[str]
+) -> None:
+    table = _table("t", ("i", "INTEGER"), ("c", kind))
+    for cell in cells:
+        with pytest.raises(DatabaseError, match=r"main\.t\.c(, row 5|: .* has no place in)"):
+            rows = [[str(number), None] for number in range(4)]
+            _write(
+                tmp_path / "o.duckdb", _database(table), {"t": [*rows, ["4", cell], ["5", None]]}
+            )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "value"),
+    [
+        ("BIGINT", "+5", "5"),
+        ("BIGINT", "-007", "-7"),
+        ("DECIMAL(10,2)", "+1.", "1.00"),
+        ("DOUBLE PRECISION", "1E3", "1000.0"),
+        ("DOUBLE PRECISION", "INF", "inf"),
+        ("REAL", "NaN", "nan"),
+        ("BOOLEAN", "0", "false"),
+        ("TIME(6)", "10:00:00.5", "10:00:00.5"),
+        ("TIMESTAMP(6) WITH TIME ZONE", "2024-01-05T10:00:00+02:00", "2024-01-05 08:00:00+00"),
+        ("VARBINARY(4)", "aB", "\\xAB"),
+        ("DECIMAL(50,2)", "0x10", "0x10"),  # as text, as it is
+    ],
+)
+def test_other_spellings_of_a_value_are_read(
+    tmp_path: Path, kind: str, cell: str, value: str
+) -> None:
+    _write(tmp_path / "o.duckdb", _database(_table("t", ("c", kind))), {"t": [[None], [cell]]})
+    with duckdb.connect(str(tmp_path / "o.duckdb")) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        found = connection.execute("SELECT CAST(c AS VARCHAR) FROM t").fetchall()
+    assert found == [(None,), (value,)]
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DATE", "DOUBLE PRECISION"])
+def test_misspelt_values_inside_of_others_are_refused(tmp_path: Path, kind: str) -> None:
+    pair = UserType("pair", "udt", attributes=(
+        Attribute("a", parse_type(kind)), Attribute("b", parse_type(kind), cardinality=9)
+    ))  # fmt: skip
+    table = Table("t", "table0", (
+        Column("l", parse_type(kind), nullable=True, cardinality=9),
+        Column("s", NamedType("main", "pair"), nullable=True),
+    ))  # fmt: skip
+    good = {"BIGINT": "7", "DATE": "2024-02-29", "DOUBLE PRECISION": "1.5"}[kind]
+    for number, bad in (("l", [[good, "0x1"], None]), ("s", [[good], [good, [good, "epoch"]]])):
+        rows = [[[good, good], None], [None, [good, [good]]], [[good], None], bad]
+        database = _database(table, types=(pair,))
+        with pytest.raises(DatabaseError, match=rf"main\.t\.{number}, row 4: "):
+            _write(tmp_path / "o.duckdb", database, {"t": rows})
 
 
 def test_more_digits_are_fine_when_they_are_zeros(tmp_path: Path) -> None:

@@ -34,7 +34,13 @@ from muniment.databases.duckdb.memory import (
     Memory,
     log_of,
 )
-from muniment.databases.duckdb.pieces import DuckdbEncoder, DuckdbPiece, arrow_tables
+from muniment.databases.duckdb.pieces import (
+    ADVICE,
+    DuckdbEncoder,
+    DuckdbPiece,
+    arrow_tables,
+    shown,
+)
 from muniment.databases.duckdb.surroundings import Surroundings
 from muniment.databases.duckdb.tables import (
     NewTable,
@@ -52,7 +58,7 @@ from muniment.databases.duckdb.types import (
     parse_duck_type,
     quote,
 )
-from muniment.errors import UsageError
+from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
 from muniment.finished import appearing
 from muniment.sql.leftout import (
@@ -205,7 +211,8 @@ class DuckdbTarget:
         """Return what turns batches into Arrow; runs in worker processes."""
         made = self._tables[schema.name, table.name]
         names = tuple(column.name for column in table.columns)
-        return DuckdbEncoder(made.where, names, made.shapes)
+        texts = frozenset(n for n, duck in enumerate(made.ducks) if duck == Scalar("VARCHAR"))
+        return DuckdbEncoder(made.where, names, made.shapes, texts)
 
     def write(
         self, schema: Schema, table: Table, pieces: Iterable[DuckdbPiece], open_lob: OpenLob
@@ -225,7 +232,7 @@ class DuckdbTarget:
             try:
                 # While DuckDB takes rows in, those that follow are read.
                 with Beside(1) as beside:
-                    for rows in arrow_tables(encoder, pieces, open_one):
+                    for rows in arrow_tables(encoder, _sound(made, pieces), open_one):
                         beside(self._insert, made, place, rows)
                         if rows.nbytes > _ALONE:
                             beside.wait()
@@ -413,3 +420,15 @@ class DuckdbTarget:
 
     def _leave_out(self, kind: str, name: str, reason: str, sql: str | None) -> None:
         self.left_out.append(LeftOut(kind, name, reason.rstrip("."), sql or None))
+
+
+def _sound(made: NewTable, pieces: Iterable[DuckdbPiece]) -> Iterator[DuckdbPiece]:
+    """Yield pieces as long as their cells are spelt as values of their types."""
+    before = 0
+    for piece in pieces:
+        if (misfit := piece.misfit) is not None:
+            column = made.table.columns[misfit.column]
+            place = f"{made.where}.{column.name}, row {before + misfit.row}"
+            raise DatabaseError(f"{place}: {shown(misfit.text)} is no {column.type}; {ADVICE}")
+        yield piece
+        before += piece.rows
