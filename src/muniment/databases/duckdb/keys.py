@@ -16,6 +16,7 @@ import duckdb
 
 from muniment.databases.duckdb.connection import first_line, translated
 from muniment.databases.duckdb.memory import STAGED, IndexesTooLarge, Memory
+from muniment.databases.duckdb.order import Order
 from muniment.databases.duckdb.tables import (
     Key,
     NewTable,
@@ -65,13 +66,12 @@ class Keys:
 
         A row that refers to a row of its own table has to come after it, which nobody can tell yet.
         """
-        waiting, arranged = dict(self._tables), dict[_Name, NewTable]()
-        while ready := [made for made in waiting.values() if not refers_to(made) & waiting.keys()]:
-            for made in ready:
-                arranged[made.name] = waiting.pop(made.name)
+        order = Order({name: refers_to(made) for name, made in self._tables.items()})
+        ready = [self._tables[name] for name in order.ready()]
+        waiting = [self._tables[name] for name in order.waiting]
         self._tables.clear()
-        self._tables.update(arranged | waiting)
-        for made in waiting.values():
+        self._tables.update({made.name: made for made in (*ready, *waiting)})
+        for made in waiting:
             self.stage(made)
 
     def make_table(self, made: NewTable) -> NewTable:
@@ -117,6 +117,7 @@ class Keys:
         """
         if made.staged:
             self._steps[made.name] = step
+            self._memory.keep_staged()
             return
         if not made.keyed:
             self._memory.make_room()
@@ -126,14 +127,13 @@ class Keys:
 
     def make_staged(self) -> None:
         """Make the tables whose rows wait, each after those it refers to."""
-        waiting = [made for made in self._tables.values() if made.staged]
-        while waiting:
-            names = {made.name for made in waiting}
-            ready = [made for made in waiting if not needs(made) & names] or waiting[:1]
-            for made in ready:
-                self._make_referring(made, needs(made) & names)
+        staged = {name: needs(made) for name, made in self._tables.items() if made.staged}
+        order = Order(staged)
+        while order.waiting:
+            # Tables that form a ring start with any of them.
+            for name in order.ready() if order.is_ready else [order.first()]:
+                self._make_referring(self._tables[name], staged[name] & order.waiting.keys())
                 self._memory.let_go()
-            waiting = [made for made in waiting if made not in ready]
 
     def explain(self) -> None:
         """Say of each key that was given up whether the rows keep it nevertheless."""
