@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from contracts import sample
 from contracts.source_contract import SourceContract, find
 from contracts.target_contract import TargetContract
+from muniment import transfer
 from muniment.databases.duckdb import DuckdbSource, create_target, open_source
 from muniment.errors import DatabaseError, Unfit, UsageError
 from muniment.sql.batch import REF, batch_of, cells_of
@@ -277,6 +278,29 @@ def test_lists_that_end_with_null_are_refused_all_at_once(make: Make) -> None:
     with open_source(path) as source, pytest.raises(Unfit) as caught:
         source.describe()
     assert {caught.value.where, *caught.value.others} == {"main.t.a", "main.t.b"}
+
+
+def test_all_columns_with_days_that_siard_does_not_have_are_named_at_once(
+    make: Make, tmp_path: Path
+) -> None:
+    path = make(
+        """
+        CREATE TABLE a(i INTEGER, d DATE, fine DATE, far TIMESTAMP, none DATE);
+        INSERT INTO a VALUES (1, '2024-01-01', '9999-12-31', '2024-01-01', NULL),
+            (2, 'infinity', '0001-01-01', '12024-01-01', NULL);
+        CREATE TABLE b(z TIMESTAMPTZ, s TIMESTAMP_S, n TIMESTAMP_NS, l DATE[], f TIMESTAMP[2],
+            r STRUCT(a DATE, b INTEGER), m MAP(INTEGER, DATE), u UNION(d DATE, i INTEGER),
+            t TIME, late TIME, e TIMESTAMP, word VARCHAR);
+        INSERT INTO b VALUES ('0044-03-15 (BC)', '-infinity', 'infinity', ['2024-01-01', 'infinity'],
+            [NULL, 'infinity'], {'a': 'infinity'::DATE, 'b': 1}, MAP {1: 'infinity'::DATE},
+            'infinity'::DATE, '23:59:59', '24:00:00', '2024-01-01', 'infinity');
+        """
+    )
+    with pytest.raises(Unfit) as refused:
+        transfer.archive(f"duckdb:///{path}", tmp_path / "a.siard")
+    named = {refused.value.where, *refused.value.others}
+    expected = {"main.a.d", "main.a.far", *(f"main.b.{name}" for name in "zsnlfrmu"), "main.b.late"}
+    assert named == expected
 
 
 def test_a_column_can_be_archived_as_text(make: Make, tmp_path: Path) -> None:
