@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from decimal import Decimal
 from io import BytesIO
 from typing import Any, BinaryIO
@@ -23,7 +24,7 @@ from muniment.sql.model import (
     UserType,
     shape_of,
 )
-from muniment.sql.stores import Source, Target
+from muniment.sql.stores import Again, Source, Target
 from muniment.sql.types import Kind, NamedType, parse_type
 
 __all__ = [
@@ -178,7 +179,9 @@ def copy(target: Target, database: Database, rows: dict[str, list[list[Any]]]) -
         cut = len(rows[table.name]) // 2
         parts = [p for p in (rows[table.name][:cut], rows[table.name][cut:]) if p]
         pieces = [encode(batches(part)) for part in parts]
-        written[table.name] = target.write(schema, table, pieces, open_lob)
+        while table.name not in written:
+            with suppress(Again):
+                written[table.name] = target.write(schema, table, pieces, open_lob)
     target.finish(database)
     return written
 

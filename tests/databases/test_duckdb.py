@@ -21,11 +21,13 @@ from hypothesis import strategies as st
 from contracts import sample
 from contracts.source_contract import SourceContract, find
 from contracts.target_contract import TargetContract
+from muniment import transfer
 from muniment.compare import compare
 from muniment.databases.duckdb import DuckdbSource, create_target, open_source
 from muniment.errors import DatabaseError, Unfit, UsageError
 from muniment.sql.batch import REF, batch_of, cells_of
 from muniment.sql.model import (
+    Attribute,
     CheckConstraint,
     Column,
     Database,
@@ -35,11 +37,13 @@ from muniment.sql.model import (
     Schema,
     Table,
     UniqueKey,
+    UserType,
     View,
 )
+from muniment.sql.original import Original, split_original
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Target
-from muniment.sql.types import parse_type
+from muniment.sql.types import NamedType, parse_type
 from muniment.transfer import archive, restore
 
 CHINOOK = Path(__file__).parents[2].parent / "shared/samples/db/duckdb/chinook_nested.duckdb"
@@ -278,6 +282,29 @@ def test_lists_that_end_with_null_are_refused_all_at_once(make: Make) -> None:
     assert {caught.value.where, *caught.value.others} == {"main.t.a", "main.t.b"}
 
 
+def test_all_columns_with_days_that_siard_does_not_have_are_named_at_once(
+    make: Make, tmp_path: Path
+) -> None:
+    path = make(
+        """
+        CREATE TABLE a(i INTEGER, d DATE, fine DATE, far TIMESTAMP, none DATE);
+        INSERT INTO a VALUES (1, '2024-01-01', '9999-12-31', '2024-01-01', NULL),
+            (2, 'infinity', '0001-01-01', '12024-01-01', NULL);
+        CREATE TABLE b(z TIMESTAMPTZ, s TIMESTAMP_S, n TIMESTAMP_NS, l DATE[], f TIMESTAMP[2],
+            r STRUCT(a DATE, b INTEGER), m MAP(INTEGER, DATE), u UNION(d DATE, i INTEGER),
+            t TIME, late TIME, e TIMESTAMP, word VARCHAR);
+        INSERT INTO b VALUES ('0044-03-15 (BC)', '-infinity', 'infinity', ['2024-01-01', 'infinity'],
+            [NULL, 'infinity'], {'a': 'infinity'::DATE, 'b': 1}, MAP {1: 'infinity'::DATE},
+            'infinity'::DATE, '23:59:59', '24:00:00', '2024-01-01', 'infinity');
+        """
+    )
+    with pytest.raises(Unfit) as refused:
+        transfer.archive(f"duckdb:///{path}", tmp_path / "a.siard")
+    named = {refused.value.where, *refused.value.others}
+    expected = {"main.a.d", "main.a.far", *(f"main.b.{name}" for name in "zsnlfrmu"), "main.b.late"}
+    assert named == expected
+
+
 def test_a_column_can_be_archived_as_text(make: Make, tmp_path: Path) -> None:
     path = make(
         "CREATE TABLE t(l INTEGER[], d DATE, b BLOB, i INTERVAL);"
@@ -359,7 +386,10 @@ def test_everything_a_file_defines_is_described(shop: Path) -> None:
     assert columns["id"].default_value == "nextval('numbers')"
     assert columns["a"].description == "A number"
     assert columns["m"].type_original == "ENUM('sad', 'ok')"
-    assert columns["twice"].description == "Computed as CAST((a * 2) AS INTEGER)."
+    assert split_original(columns["twice"].description) == (
+        None,
+        Original("DuckDB", ("GENERATED ALWAYS AS ((a * 2))",)),
+    )
     name = main.table("city").columns[1]
     assert (name.name, name.nullable, name.default_value) == ("the name", False, "'Bern'")
     assert [(t.name, t.category, str(t.base)) for t in main.types] == [
@@ -666,6 +696,80 @@ def test_a_value_that_would_change_is_refused(tmp_path: Path, kind: str, cell: s
     with pytest.raises(DatabaseError, match=r"main\.t"):
         _write(tmp_path / "o.duckdb", _database(_table("t", ("c", kind))), {"t": [[cell]]})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells"),
+    [
+        ("BIGINT", ["0x10", "0XfF", "1_000", " 5 ", "1e3", "5.0", "٣", "0b1", ""]),
+        ("DECIMAL(10,2)", ["0x10", "1_000", " 5", "1e3", "NaN", "1,5"]),
+        ("DOUBLE PRECISION", ["0x10", "1_000", " 5", "inf", "nan", "Infinity", "1e400"]),
+        ("REAL", ["1_000", "inf", "1e39", "1 "]),
+        ("BOOLEAN", ["TRUE", "t", "yes", " true"]),
+        ("DATE", ["epoch", "2024-1-5", "2024/01/05", "0000-01-01", "2024-01-05T00:00:00", " 2024-01-05"]),
+        ("TIME(6)", ["10:00", "1:2:3", "10:00:00+02:00", " 10:00:00"]),
+        ("TIMESTAMP(6)", ["epoch", "2024-01-05", "2024-01-05T10:00", "2024-01-05 10:00:00",
+                          "2024-01-05T10:00:00+02:00", "0000-01-01T00:00:00"]),
+        ("TIMESTAMP(3)", ["epoch", "2024-01-05", "2024-01-05T10:00:00+02:00"]),
+        ("TIMESTAMP(6) WITH TIME ZONE", ["now", "2024-01-05", "2024-01-05 10:00:00"]),
+        ("INTERVAL DAY TO SECOND(6)", ["5", "1 day", "P1D2"]),
+        ("VARBINARY(4)", ["ABC", "A"]),
+    ],
+)  # fmt: skip
+def test_what_is_not_spelt_as_a_value_of_its_type_is_refused(
+    tmp_path: Path, kind: str, cells: list[str]
+) -> None:
+    table = _table("t", ("i", "INTEGER"), ("c", kind))
+    for cell in cells:
+        with pytest.raises(DatabaseError, match=r"main\.t\.c(, row 5|: .* has no place in)"):
+            rows = [[str(number), None] for number in range(4)]
+            _write(
+                tmp_path / "o.duckdb", _database(table), {"t": [*rows, ["4", cell], ["5", None]]}
+            )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "cell", "value"),
+    [
+        ("BIGINT", "+5", "5"),
+        ("BIGINT", "-007", "-7"),
+        ("DECIMAL(10,2)", "+1.", "1.00"),
+        ("DOUBLE PRECISION", "1E3", "1000.0"),
+        ("DOUBLE PRECISION", "INF", "inf"),
+        ("REAL", "NaN", "nan"),
+        ("BOOLEAN", "0", "false"),
+        ("TIME(6)", "10:00:00.5", "10:00:00.5"),
+        ("TIMESTAMP(6) WITH TIME ZONE", "2024-01-05T10:00:00+02:00", "2024-01-05 08:00:00+00"),
+        ("VARBINARY(4)", "aB", "\\xAB"),
+        ("DECIMAL(50,2)", "0x10", "0x10"),  # as text, as it is
+    ],
+)
+def test_other_spellings_of_a_value_are_read(
+    tmp_path: Path, kind: str, cell: str, value: str
+) -> None:
+    _write(tmp_path / "o.duckdb", _database(_table("t", ("c", kind))), {"t": [[None], [cell]]})
+    with duckdb.connect(str(tmp_path / "o.duckdb")) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        found = connection.execute("SELECT CAST(c AS VARCHAR) FROM t").fetchall()
+    assert found == [(None,), (value,)]
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DATE", "DOUBLE PRECISION"])
+def test_misspelt_values_inside_of_others_are_refused(tmp_path: Path, kind: str) -> None:
+    pair = UserType("pair", "udt", attributes=(
+        Attribute("a", parse_type(kind)), Attribute("b", parse_type(kind), cardinality=9)
+    ))  # fmt: skip
+    table = Table("t", "table0", (
+        Column("l", parse_type(kind), nullable=True, cardinality=9),
+        Column("s", NamedType("main", "pair"), nullable=True),
+    ))  # fmt: skip
+    good = {"BIGINT": "7", "DATE": "2024-02-29", "DOUBLE PRECISION": "1.5"}[kind]
+    for number, bad in (("l", [[good, "0x1"], None]), ("s", [[good], [good, [good, "epoch"]]])):
+        rows = [[[good, good], None], [None, [good, [good]]], [[good], None], bad]
+        database = _database(table, types=(pair,))
+        with pytest.raises(DatabaseError, match=rf"main\.t\.{number}, row 4: "):
+            _write(tmp_path / "o.duckdb", database, {"t": rows})
 
 
 def test_more_digits_are_fine_when_they_are_zeros(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -15,6 +16,7 @@ from muniment.compare import compare
 from muniment.databases.duckdb import keys, memory, pieces, tables
 from muniment.databases.duckdb.keys import Keys
 from muniment.databases.duckdb.memory import IndexesTooLarge, Memory
+from muniment.databases.duckdb.order import Order
 from muniment.databases.sqlite import SqliteSource
 from muniment.sql.model import Database, ForeignKey, Reference, UniqueKey
 
@@ -297,6 +299,50 @@ def test_what_was_only_read_of_indexes_leaves_the_memory(
     with closing(spare.connection) as database:
         assert spare._indexes() <= memory._HELD
         assert database.execute("SELECT count(*) FROM t").fetchone() == (42_858,)
+
+
+def test_indexes_of_many_small_tables_do_not_open_the_file_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_HELD", 1 << 20)
+    spare = Memory(tmp_path / "t.duckdb", tmp_path / "staged")
+    with closing(spare.connection) as database:
+        for number in range(10):
+            database.execute(f"CREATE TABLE t{number} (id BIGINT PRIMARY KEY)")
+            database.execute(f"INSERT INTO t{number} FROM range(3)")
+        assert spare._indexes() > memory._HELD
+        spare.let_go()
+        assert spare.connection is database
+        assert spare._indexes() <= memory._HELD
+
+
+def test_tables_that_wait_are_written_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_BLOCKS", 3)
+    spare = Memory(tmp_path / "t.duckdb", tmp_path / "staged")
+    logged = []
+    with closing(spare.connection) as database:
+        for number in range(6):
+            database.execute(f"CREATE TABLE {memory.STAGED}.t{number} AS FROM range(9)")
+            spare.keep_staged()
+            log = memory.log_of(tmp_path / "staged")
+            logged.append(log.exists() and log.stat().st_size > 0)
+    assert logged == [True, True, False, True, True, False]
+
+
+def test_a_chain_of_tables_is_put_in_order_in_one_pass() -> None:
+    names = [("main", f"t{number}") for number in range(50_000)]
+    needs = {name: {above} for name, above in pairwise(names)}
+    order = Order({**needs, names[-1]: set()})
+    assert list(order.ready()) == names[::-1] and not order.waiting
+
+
+def test_tables_that_form_a_ring_start_with_the_first() -> None:
+    a, b, c = (("main", name) for name in "abc")
+    order = Order({a: {b}, b: {a}, c: {a}})
+    assert not order.is_ready and order.first() == a
+    assert list(order.ready()) == [b, c]
 
 
 def test_a_table_of_very_many_columns_is_read(tmp_path: Path) -> None:

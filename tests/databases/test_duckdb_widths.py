@@ -181,6 +181,22 @@ def test_wide_rows_are_read_by_one_reader_and_come_out_the_same(
     assert len(usual) == 4113 and any(len(row[1] or "") > 3000 for row in usual)
 
 
+def test_wide_rows_are_weighed_once(
+    make: Make, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue("narrow")
+    weighed: list[str] = []
+    weigh = widths._weighed
+
+    def noted(connection: Any, place: str, column: WideColumn) -> Any:
+        weighed.append(column.name)
+        return weigh(connection, place, column)
+
+    monkeypatch.setattr(widths, "_weighed", noted)
+    assert len(rows_of(make(MIXED))) == 4113
+    assert sorted(weighed) == sorted(set(weighed)) != []
+
+
 @pytest.mark.parametrize("selection", [
     Selection(where={"t": "i % 5 = 0"}),
     Selection(where={"t": "i % 59 = 0"}, order={"t": "i % 10, i DESC"}),

@@ -66,3 +66,48 @@ def test_what_the_archive_describes_is_not_listed_twice() -> None:
 def test_settings_are_listed() -> None:
     sql = "ALTER TABLE t REPLICA IDENTITY FULL"
     assert found("PostgreSQL", sql) == [("setting", "of s.t", sql)]
+
+
+@pytest.mark.parametrize(
+    ("product", "column", "clause"),
+    [
+        ("SQLite", "b INT AS (a*2)", "AS (a*2)"),
+        ("SQLite", "[b] generated always as (max(a, ')')) stored", "generated always as (max(a, ')')) stored"),
+        ("MariaDB", "`b` int(11) GENERATED ALWAYS AS (`a` * 2) VIRTUAL COMMENT ')'", "GENERATED ALWAYS AS (`a` * 2) VIRTUAL"),
+        ("PostgreSQL", "b text GENERATED ALWAYS AS (upper(a)) STORED", "GENERATED ALWAYS AS (upper(a)) STORED"),
+    ],
+)  # fmt: skip
+def test_generated_columns_are_listed(product: str, column: str, clause: str) -> None:
+    listed = found(product, f"CREATE TABLE t (a int CHECK (a IN (1, 2)), {column}, c int)")
+    assert listed == [("generated column", "s.t.b", clause)]
+
+
+def test_collations_are_listed_where_a_column_has_its_own() -> None:
+    collated = [("collation", "NOCASE of s.t.b", "COLLATE NOCASE")]
+    assert found("SQLite", "CREATE TABLE t (a TEXT, b TEXT COLLATE NOCASE)") == collated
+    assert found("MariaDB", "CREATE TABLE `t` (`b` text COLLATE utf8mb4_bin)") == []
+
+
+def test_what_follows_a_table_of_sqlite_is_listed() -> None:
+    assert found("SQLite", "CREATE TABLE t (a INT PRIMARY KEY) STRICT, WITHOUT ROWID") == [
+        ("setting", "STRICT of s.t", "STRICT"),
+        ("setting", "WITHOUT ROWID of s.t", "WITHOUT ROWID"),
+    ]
+
+
+def test_foreign_keys_that_are_none_of_the_archive_are_listed() -> None:
+    sql = 'CREATE TABLE t (a INT REFERENCES p ON DELETE CASCADE, b INT, FOREIGN KEY ("b") REFERENCES q)'
+    assert found("SQLite", sql) == [
+        ("foreign key", "(a) of s.t", "FOREIGN KEY (a) REFERENCES p ON DELETE CASCADE"),
+        ("foreign key", "(b) of s.t", 'FOREIGN KEY ("b") REFERENCES q'),
+    ]
+
+
+def test_virtual_tables_are_listed() -> None:
+    sql = "CREATE VIRTUAL TABLE t USING fts5(body)"
+    assert found("SQLite", "CREATE TABLE t (body)", sql) == [("virtual table", "s.t", sql)]
+
+
+@pytest.mark.parametrize("sql", ["CREATE TABLE t", "CREATE TABLE t (", "CREATE TABLE t (a '", "CREATE TABLE t (,,)", "CREATE TABLE t (a AS", "CREATE TABLE t /*" * 50_000])  # fmt: skip
+def test_statements_that_are_none_are_passed_over(sql: str) -> None:
+    assert found("SQLite", sql) == []

@@ -11,7 +11,7 @@ table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -133,10 +133,9 @@ def _compare(
             with open_side(b) as archive:
                 texts.archived |= refused_text(refused, archive.describe())
         if len(texts) == known:
-            found = odd_columns(refused)
+            texts.add(odd_columns(refused))
             if isinstance(refused, Unfit):
-                found |= dict.fromkeys(_misfits((a, b), open_side, texts), UNFIT)
-            texts.odd |= {c: why for c, why in found.items() if c not in texts.archived}
+                texts.add(dict.fromkeys(_misfits((a, b), open_side, texts), UNFIT))
         if len(texts) == known:
             raise DatabaseError(f"{refused.fact}, and cannot be compared, not even as text")
 
@@ -151,6 +150,9 @@ class _Texts:
 
     def __len__(self) -> int:
         return len(self.archived) + len(self.odd) + len(self.beside)
+
+    def add(self, odd: Mapping[str, str]) -> None:
+        self.odd |= {c: why for c, why in odd.items() if c not in self.archived}
 
     def patterns(self) -> tuple[str, ...]:
         return tuple(map(pattern_of, sorted(self.archived | self.odd.keys() | self.beside)))
@@ -167,7 +169,8 @@ class _AsText(Exception):
 def _misfits(sides: Iterable[str], open_side: Callable[..., Any], texts: _Texts) -> Iterator[str]:
     """Yield all columns of the databases with values that do not fit: one reading finds one."""
     for name in filter(databases.is_url, sides):
-        with open_side(name, as_text=texts.patterns()) as source:
+        # What a side cannot be opened with is found when it is opened again.
+        with suppress(Unfit), open_side(name, as_text=texts.patterns()) as source:
             yield from (unfit.where for unfit in getattr(source, "misfits", list)())
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from muniment.sql.clauses import ColumnClauses, read_clauses
 from muniment.sql.model import Database, Routine, Schema, Table, Trigger, View
 from muniment.sql.names import format_identifier
 from muniment.sql.original import split_original
@@ -31,6 +32,9 @@ _INDEX = re.compile(r"(?:FULLTEXT |SPATIAL )?(?:KEY|INDEX) [`\"]?(?P<name>[^`\"(
 _PARTITIONS = re.compile(r"(?:\)|\n|/\*!\d+)[ \t]*(PARTITION BY .*)", re.DOTALL)
 _BY_THE_MODEL = {"table", "schema", "database", "type", "domain", "view", "function", "procedure",
                  "trigger", "user", "role"}  # fmt: skip
+_VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s", re.IGNORECASE)
+_OPTIONS = re.compile(r"\bWITHOUT\s+ROWID\b|\bSTRICT\b", re.IGNORECASE)
+_COLLATED = ("MariaDB", "MySQL")  # every column of theirs says how it is compared
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -109,21 +113,28 @@ def left_out_originals(database: Database, product: str) -> Iterator[LeftOut]:
     """
     reason = f"{product} is not given what only another product describes"
     for where, description in _described(database):
-        _, original = split_original(description)
-        for sql in original.statements if original else ():
+        for original, sql in _statements(description):
             made = _MAKES.match(sql)
             kind = made["kind"].lower() if made else ""
             if kind == "table":
-                yield from _inside(where, sql, reason)
+                yield from _inside(where, original, sql, reason)
             elif made and kind not in _BY_THE_MODEL:
                 yield LeftOut(kind, f"{made['name']} of {where}", reason, sql)
             elif not made and not sql.upper().startswith(("COMMENT ", "GRANT ", "REVOKE ")):
                 yield LeftOut("setting", f"of {where}", reason, sql)
+    for schema, table in database.tables():
+        yield from _of_columns(f"{schema.name}.{table.name}", table, reason)
     for schema in database.schemas:
         for view in schema.views:  # SIARD knows triggers of tables alone
-            _, original = split_original(view.description)
-            for sql in original.statements if original else ():
+            for _, sql in _statements(view.description):
                 yield LeftOut("trigger", f"of {schema.name}.{view.name}", reason, sql)
+
+
+def _statements(description: str | None) -> Iterator[tuple[str, str]]:
+    """Yield the product and the text of each statement behind a description."""
+    _, original = split_original(description)
+    for sql in original.statements if original else ():
+        yield original.product if original else "", sql
 
 
 def _described(database: Database) -> Iterator[tuple[str, str | None]]:
@@ -136,13 +147,66 @@ def _described(database: Database) -> Iterator[tuple[str, str | None]]:
             yield f"{schema.name}.{table.name}", table.description
 
 
-def _inside(where: str, sql: str, reason: str) -> Iterator[LeftOut]:
+def _inside(where: str, product: str, sql: str, reason: str) -> Iterator[LeftOut]:
+    if _VIRTUAL.match(sql):
+        yield LeftOut("virtual table", where, "its rows are in an ordinary table", sql)
+        return
     for line in sql.splitlines():
         text = line.strip().removesuffix(",")
         if found := _INDEX.match(text):
             yield LeftOut("index", f"{found['name']} of {where}", reason, text)
     if partitions := _PARTITIONS.search(sql):
         yield LeftOut("partitions", f"of {where}", reason, partitions[1])
+    if product == "SQLite":
+        for option in _OPTIONS.findall(read_clauses(sql, product).options):
+            yield LeftOut("setting", f"{option} of {where}", reason, option)
+
+
+def _of_columns(where: str, table: Table, reason: str) -> Iterator[LeftOut]:
+    """Yield what columns lose, and the foreign keys that are none of the archive's own."""
+    told = set()
+    for column in table.columns:
+        for _, clause in _statements(column.description):
+            told.add(column.name)
+            yield _lost(f"{where}.{column.name}", clause, reason)
+    known = {tuple(r.column.lower() for r in key.references) for key in table.foreign_keys}
+    for product, sql in _statements(table.description):
+        made = _MAKES.match(sql)
+        if not made or made["kind"].upper() != "TABLE" or _VIRTUAL.match(sql):
+            continue
+        clauses = read_clauses(sql, product)
+        for each in clauses.columns:
+            if each.name not in told:
+                told.add(each.name)
+                found = _clauses_of(each, product)
+                yield from (_lost(f"{where}.{each.name}", clause, reason) for clause in found)
+        for key in clauses.foreign_keys if product == "SQLite" else ():
+            if tuple(name.lower() for name in key.columns) not in known:
+                name = f"({', '.join(key.columns)}) of {where}"
+                yield LeftOut(
+                    "foreign key", name, "the archive has it as a statement alone", key.sql
+                )
+
+
+def _clauses_of(column: ColumnClauses, product: str) -> Iterator[str]:
+    if column.computing:
+        yield column.computing
+    if column.collation and product not in _COLLATED:
+        yield f"COLLATE {column.collation}"
+    if column.counts:
+        yield "AUTOINCREMENT"
+
+
+def _lost(where: str, clause: str, reason: str) -> LeftOut:
+    """Return a clause of a column, by what people call such a column."""
+    if "IDENTITY" in clause.upper().split():
+        return LeftOut("identity", f"of {where}", reason, clause)
+    if clause.upper().startswith("COLLATE "):
+        return LeftOut("collation", f"{clause.partition(' ')[2]} of {where}", reason, clause)
+    if clause.upper() == "AUTOINCREMENT":
+        return LeftOut("setting", f"{clause} of {where}", reason, clause)
+    ordinary = "it is an ordinary column now, with the values of the archive"
+    return LeftOut("generated column", where, ordinary, clause)
 
 
 def left_out_rights(database: Database, reason: str) -> Iterator[LeftOut]:

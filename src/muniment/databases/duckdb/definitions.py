@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from muniment.databases.duckdb.connection import Connection, rows, translated
 from muniment.databases.duckdb.fitting import fit_schema
+from muniment.databases.duckdb.macros import macros, sequences
 from muniment.databases.duckdb.types import (
     Enumeration,
     Scalar,
     parse_duck_type,
     predefined_type,
     quote,
+    quote_text,
 )
 from muniment.errors import Unfit, UsageError
+from muniment.sql.clauses import read_clauses
 from muniment.sql.model import (
     CheckConstraint,
     Column,
@@ -31,6 +34,7 @@ from muniment.sql.model import (
     Routine,
     Schema,
     Table,
+    Trigger,
     UniqueKey,
     UserType,
     View,
@@ -47,6 +51,12 @@ _NULL = re.compile(r'"NULL"(?=[\[,)]|\Z)')  # a type; the name of a field has it
 _VIEW = re.compile(
     rf"""CREATE\s+VIEW\s+ {_IDENTIFIER}(?:\.{_IDENTIFIER})* \s*
         (?:\(\s*{_IDENTIFIER}(?:\s*,\s*{_IDENTIFIER})*\s*\)\s*)? AS\s+ (?P<query>.*?) ;?\s*""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+
+_TRIGGER = re.compile(
+    rf"""CREATE\s+TRIGGER\s .*? \sON\s+ {_IDENTIFIER}(?:\.{_IDENTIFIER})* \s+
+        (?P<action>.*?) ;?\s*""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 
@@ -79,6 +89,7 @@ class _Catalogue:
         self._columns = self._by_table("duckdb_columns()", "column_index")
         self._constraints = self._by_table("duckdb_constraints()", "constraint_index")
         self._indexes = self._by_table("duckdb_indexes()", "index_name")
+        self._triggers = self._by_table("duckdb_triggers()", "trigger_oid")
 
     def _ask(self, function: str, order: str, condition: str = "true") -> list[dict[str, Any]]:
         return rows(
@@ -99,7 +110,7 @@ class _Catalogue:
         views = self._ask(
             "duckdb_views()", "lower(view_name), view_name", "NOT internal AND NOT temporary"
         )
-        types = self._ask("duckdb_types()", "type_name", "NOT internal AND logical_type = 'ENUM'")
+        types = self._ask("duckdb_types()", "type_name", "NOT internal")
         routines = list(self._routines())
         for row in self._ask(
             "duckdb_schemas()",
@@ -111,7 +122,7 @@ class _Catalogue:
                 name,
                 "",
                 description=row["comment"],
-                types=tuple(_enum_type(t) for t in types if t["schema_name"] == name),
+                types=tuple(self._type(t) for t in types if t["schema_name"] == name),
                 tables=tuple(self._table(t) for t in tables if t["schema_name"] == name),
                 views=tuple(self._view(v) for v in views if v["schema_name"] == name),
                 routines=tuple(r for home, r in routines if home == name),
@@ -122,15 +133,20 @@ class _Catalogue:
         constraints = self._constraints[place]
         primary = [_key(c) for c in constraints if c["constraint_type"] == "PRIMARY KEY"]
         unique = [_key(c) for c in constraints if c["constraint_type"] == "UNIQUE"]
-        columns = self._table_columns(place)
-        names = [column.name for column in columns]
+        columns = self._table_columns(place, _clauses(row["sql"]))
+        generated = {c["column_name"] for c in self._columns[place] if c["is_generated"]}
+        # No key of DuckDB may hold a generated column, but an index may.
+        names = [column.name for column in columns if column.name not in generated]
         described = row["comment"]
         indexes = []
         for index in self._indexes[place]:
             if index["is_unique"] and (key := _index_key(index, names)):
                 unique.append(key)
-            else:
-                indexes.append(index["sql"].rstrip(";"))
+                continue
+            indexes.append(index["sql"].rstrip(";"))
+            if index["comment"]:
+                named = f"{quote(index['schema_name'])}.{quote(index['index_name'])}"
+                indexes.append(f"COMMENT ON INDEX {named} IS {quote_text(index['comment'])}")
         if indexes:
             described = join_original(described, Original("DuckDB", tuple(indexes)))
         return Table(
@@ -149,10 +165,25 @@ class _Catalogue:
                 for c in constraints
                 if c["constraint_type"] == "CHECK"
             ),
+            triggers=tuple(map(_trigger, self._triggers[place])),
         )
 
-    def _table_columns(self, place: tuple[str, str]) -> tuple[Column, ...]:
-        return tuple(_column(row) for row in self._columns[place])
+    def _table_columns(
+        self, place: tuple[str, str], clauses: Mapping[str, str]
+    ) -> tuple[Column, ...]:
+        found = self._columns[place]
+        return tuple(_column(row, clauses.get(row["column_name"])) for row in found)
+
+    def _type(self, row: dict[str, Any]) -> UserType:
+        """An enumeration, or another name for a type: the columns that have it do not tell."""
+        place = f"{quote(row['schema_name'])}.{quote(row['type_name'])}"
+        with translated(f"the type {row['type_name']}"):
+            (found,) = rows(self._connection, f"SELECT typeof(CAST(NULL AS {place})) AS text")
+        duck, description = parse_duck_type(found["text"]), str(found["text"])
+        if row["comment"]:
+            description = join_original(row["comment"], Original("DuckDB", (description,)))
+        base = predefined_type(duck) if isinstance(duck, Scalar | Enumeration) else _TEXT
+        return UserType(row["type_name"], "distinct", base=base, description=description)
 
     def _view(self, row: dict[str, Any]) -> View:
         match = _VIEW.fullmatch(row["sql"])
@@ -160,7 +191,7 @@ class _Catalogue:
             row["view_name"],
             tuple(
                 replace(column, type=_flat_type(column), nullable=None)
-                for column in self._table_columns((row["schema_name"], row["view_name"]))
+                for column in self._table_columns((row["schema_name"], row["view_name"]), {})
             ),
             query_original=match["query"] if match else row["sql"],
             description=row["comment"],
@@ -168,49 +199,16 @@ class _Catalogue:
 
     def _routines(self) -> Iterator[tuple[str, Routine]]:
         """Macros, and sequences, which have no better place in SIARD (defaults may need them)."""
-        for row in self._ask("duckdb_sequences()", "sequence_name", "NOT temporary"):
-            name = row["sequence_name"]
-            following = row["start_value"]
-            if row["last_value"] is not None:
-                following = row["last_value"] + row["increment_by"]
-            source = (
-                f"CREATE SEQUENCE {quote(row['schema_name'])}.{quote(name)}"
-                f" INCREMENT BY {row['increment_by']} MINVALUE {row['min_value']}"
-                f" MAXVALUE {row['max_value']} START {following}"
-                f"{' CYCLE' if row['cycle'] else ''}"
-            )
-            yield (
-                row["schema_name"],
-                Routine(name, name, row["comment"], source=source, characteristic="SEQUENCE"),
-            )
-        seen: dict[tuple[str, str], int] = defaultdict(int)
-        for row in self._ask(
-            "duckdb_functions()",
-            "function_name, function_oid",
-            "NOT internal AND function_type IN ('macro', 'table_macro')",
-        ):
-            name, home = row["function_name"], row["schema_name"]
-            seen[home, name] += 1
-            specific = name if seen[home, name] == 1 else f"{name}_{seen[home, name]}"
-            as_table = "TABLE " if row["function_type"] == "table_macro" else ""
-            parameters = ", ".join(map(quote, row["parameters"]))
-            source = (
-                f"CREATE MACRO {quote(home)}.{quote(name)}({parameters})"
-                f" AS {as_table}{row['macro_definition']}"
-            )
-            yield (
-                home,
-                Routine(
-                    specific, name, row["comment"], source=source, characteristic=f"{as_table}MACRO"
-                ),
-            )
+        yield from sequences(self._ask("duckdb_sequences()", "sequence_name", "NOT temporary"))
+        wanted = "NOT internal AND function_type IN ('macro', 'table_macro')"
+        found = self._ask("duckdb_functions()", "function_name, function_oid", wanted)
+        yield from macros(self._connection, found)
 
 
-def _column(row: dict[str, Any]) -> Column:
+def _column(row: dict[str, Any], clause: str | None) -> Column:
     description = row["comment"]
-    if row.get("is_generated"):
-        note = f"Computed as {row['generation_expression']}."
-        description = f"{description}\n{note}" if description else note
+    if clause is not None:
+        description = join_original(description, Original("DuckDB", (clause,)))
     return Column(
         row["column_name"],
         _TEXT,  # fit_schema replaces it
@@ -219,6 +217,29 @@ def _column(row: dict[str, Any]) -> Column:
         default_value=None if row.get("is_generated") else row["column_default"],
         description=description,
     )
+
+
+def _clauses(sql: str) -> dict[str, str]:
+    """What a table's statement says of its columns that DuckDB's catalogue functions do not."""
+    if "GENERATED ALWAYS AS" not in sql and "COLLATE" not in sql:
+        return {}
+    found = {}
+    for column in read_clauses(sql, "DuckDB").columns:
+        if column.generated is not None:
+            found[column.name] = f"GENERATED ALWAYS AS ({column.generated})"
+        elif column.collation is not None:
+            found[column.name] = f"COLLATE {column.collation}"
+    return found
+
+
+def _trigger(row: dict[str, Any]) -> Trigger:
+    match = _TRIGGER.fullmatch(row["sql"])
+    event = row["event_manipulation"]
+    if row["columns"]:
+        event += f" OF {', '.join(map(quote, row['columns']))}"
+    action = match["action"] if match else row["sql"]
+    timing = row["action_timing"]
+    return Trigger(row["trigger_name"], timing, event, action, description=row["comment"])
 
 
 def _key(row: dict[str, Any]) -> UniqueKey:
@@ -240,11 +261,6 @@ def _foreign_key(row: dict[str, Any]) -> ForeignKey:
         row["referenced_table"],
         tuple(Reference(column, referenced) for column, referenced in pairs),
     )
-
-
-def _enum_type(row: dict[str, Any]) -> UserType:
-    duck = Enumeration(tuple(row["labels"]))
-    return UserType(row["type_name"], "distinct", base=predefined_type(duck), description=str(duck))
 
 
 def _flat_type(column: Column) -> PredefinedType:

@@ -16,6 +16,7 @@ import duckdb
 
 from muniment.databases.duckdb.connection import first_line, translated
 from muniment.databases.duckdb.memory import STAGED, IndexesTooLarge, Memory
+from muniment.databases.duckdb.order import Order
 from muniment.databases.duckdb.tables import (
     Key,
     NewTable,
@@ -65,13 +66,12 @@ class Keys:
 
         A row that refers to a row of its own table has to come after it, which nobody can tell yet.
         """
-        waiting, arranged = dict(self._tables), dict[_Name, NewTable]()
-        while ready := [made for made in waiting.values() if not refers_to(made) & waiting.keys()]:
-            for made in ready:
-                arranged[made.name] = waiting.pop(made.name)
+        order = Order({name: refers_to(made) for name, made in self._tables.items()})
+        ready = [self._tables[name] for name in order.ready()]
+        waiting = [self._tables[name] for name in order.waiting]
         self._tables.clear()
-        self._tables.update(arranged | waiting)
-        for made in waiting.values():
+        self._tables.update({made.name: made for made in (*ready, *waiting)})
+        for made in waiting:
             self.stage(made)
 
     def make_table(self, made: NewTable) -> NewTable:
@@ -93,6 +93,16 @@ class Keys:
         self._run(f"CREATE TABLE {STAGED}.{made.place} ({columns})", made)
         return made
 
+    def make_again(self, made: NewTable) -> None:
+        """Remove a table that has begun to fill, so that it can come again with other columns."""
+        self._tables[made.name] = made
+        self._drop(made)
+        if made.staged:
+            self._run(f"DROP TABLE {STAGED}.{made.place}", made)
+            self.stage(made)
+        elif not made.keyed:
+            self.make_table(made)
+
     def give_up_one(self, made: NewTable) -> None:
         """Remove a table that has begun to fill, so that it can come again with one key less."""
         self._drop(made)
@@ -107,6 +117,7 @@ class Keys:
         """
         if made.staged:
             self._steps[made.name] = step
+            self._memory.keep_staged()
             return
         if not made.keyed:
             self._memory.make_room()
@@ -116,14 +127,13 @@ class Keys:
 
     def make_staged(self) -> None:
         """Make the tables whose rows wait, each after those it refers to."""
-        waiting = [made for made in self._tables.values() if made.staged]
-        while waiting:
-            names = {made.name for made in waiting}
-            ready = [made for made in waiting if not needs(made) & names] or waiting[:1]
-            for made in ready:
-                self._make_referring(made, needs(made) & names)
+        staged = {name: needs(made) for name, made in self._tables.items() if made.staged}
+        order = Order(staged)
+        while order.waiting:
+            # Tables that form a ring start with any of them.
+            for name in order.ready() if order.is_ready else [order.first()]:
+                self._make_referring(self._tables[name], staged[name] & order.waiting.keys())
                 self._memory.let_go()
-            waiting = [made for made in waiting if made not in ready]
 
     def explain(self) -> None:
         """Say of each key that was given up whether the rows keep it nevertheless."""
@@ -188,10 +198,14 @@ class Keys:
         """Insert the staged rows as they stand."""
         staged = f"{STAGED}.{made.place}"
         size = self._steps[made.name]
+        # A column called rowid hides the number of a row; to pass others by takes longer.
+        hidden = any(column.name.lower() == "rowid" for column in made.table.columns)
         for start in range(0, self._count(f"SELECT count(*) FROM {staged}"), size):
             self._memory.make_room()
-            some = f"rowid >= {start} AND rowid < {start + size}"
-            self._execute(f"INSERT INTO {made.place} SELECT * FROM {staged} WHERE {some}")
+            some = f"WHERE s.rowid >= {start} AND s.rowid < {start + size}"
+            if hidden:
+                some = f"LIMIT {size} OFFSET {start}"
+            self._execute(f"{_insert_sql(made)} FROM {staged} AS s {some}")
         return True
 
     def _insert_in_turn(self, made: NewTable) -> bool:
@@ -201,7 +215,7 @@ class Keys:
         """
         staged = f"{STAGED}.{made.place}"
         left = self._count(f"SELECT count(*) FROM {staged}")
-        sql = f"INSERT INTO {made.place} SELECT * FROM {staged} AS s {waiting_sql(made)}"
+        sql = f"{_insert_sql(made)} FROM {staged} AS s {waiting_sql(made)}"
         size = _TOGETHER * self._steps[made.name]
         for _ in range(_LONGEST_CHAIN + left // size):
             self._memory.make_room()
@@ -302,3 +316,9 @@ class Keys:
 
     def _drop(self, made: NewTable) -> None:
         self._run(f"DROP TABLE IF EXISTS {made.place}", made)
+
+
+def _insert_sql(made: NewTable) -> str:
+    """The start of a statement that takes rows over from a table s of the same columns."""
+    values = ", ".join(f"s.{quote(name)}" for name in made.filled)
+    return f"INSERT INTO {made.place} ({names_sql(made.filled)}) SELECT {values}"

@@ -27,6 +27,7 @@ STAGED = quote("staged.rows")
 _HELD = 30 << 20  # bytes that DuckDB keeps from one statement to the next
 _UNWRITTEN = 48 << 20  # bytes of indexes that may wait to be written to the file
 _APART = 3  # statements between two such times: rows in no order bring all of an index back
+_BLOCKS = 100  # tables whose rows are written together
 _LOGGED = 4 << 20  # bytes of rows that may wait in the log: few, or wide ones
 _SORTING = 80 << 20  # bytes beside those of indexes for a statement that can work on disk
 _INDEXES = (
@@ -51,6 +52,7 @@ class Memory:
         self.most = most
         self._path, self._staged = path, staged
         self._statements = 0  # since indexes were written to the file
+        self._waiting = 0  # tables whose rows are in the other file
         self.connection = self._opened()
 
     def make_room(self) -> None:
@@ -64,15 +66,30 @@ class Memory:
         if held > self.most or due or _has_grown(log_of(self._path)):
             self.connection.execute("CHECKPOINT")
             self._statements = 0
-        limit_memory(self.connection, f"{_HELD >> 20}MiB")
-        self.connection.execute("RESET memory_limit")
+        self._give_back()
         self._statements += 1
 
     def let_go(self) -> None:
-        """Open the file again if DuckDB keeps indexes; those it has only read it never forgets."""
+        """Write indexes to the file, if DuckDB keeps many; those it has only read it never forgets.
+
+        Then the file is opened again, which looks at all of its tables: not after a few each time.
+        """
+        if self._indexes() > _HELD:
+            self.connection.execute("CHECKPOINT")
+            self._give_back()
         if self._indexes() > _HELD:
             self._open_again()
         self._statements = 0
+
+    def keep_staged(self) -> None:
+        """Write the file where rows wait now and then: all tables of it at once would fill memory.
+
+        DuckDB holds a block of each table that it writes.
+        """
+        self._waiting += 1
+        if self._waiting % _BLOCKS == 0:
+            self.connection.execute(f"CHECKPOINT {STAGED}")
+            self._give_back()
 
     @contextmanager
     def little(self) -> Iterator[None]:
@@ -82,6 +99,10 @@ class Memory:
             yield
         finally:
             self.connection.execute("RESET memory_limit")
+
+    def _give_back(self) -> None:
+        limit_memory(self.connection, f"{_HELD >> 20}MiB")
+        self.connection.execute("RESET memory_limit")
 
     def _open_again(self) -> None:
         self.connection.close()

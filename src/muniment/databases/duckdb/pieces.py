@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from muniment.databases.duckdb.spelling import first_half_byte, first_misspelt, is_usual
 from muniment.errors import DatabaseError
 from muniment.kernels import splitting_kernel, worth_while
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch, Cell, cell_value
@@ -23,8 +24,8 @@ from muniment.sql.types import Kind, PredefinedType
 from muniment.sql.values import with_values
 
 __all__ = [
-    "CHUNK_BYTES", "DuckdbEncoder", "DuckdbPiece", "arrow_tables",
-    "as_values", "gathered", "nested_type", "nested_value", "piece_of",
+    "ADVICE", "CHUNK_BYTES", "DuckdbEncoder", "DuckdbPiece", "Misfit", "arrow_tables", "as_values",
+    "gathered", "nested_type", "nested_value", "piece_of", "shown",
 ]  # fmt: skip
 
 CHUNK_BYTES = 1 << 22  # of wide rows, which are held several times on their way
@@ -33,6 +34,16 @@ _GROUP_ROWS = 122_880  # DuckDB's row group
 _GROUP_BYTES = 1 << 25  # of that many rows: if they have more, they are wide
 pa.set_memory_pool(pa.system_memory_pool())  # gives memory back where the others keep it
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
+ADVICE = "muniment validate shows what is wrong with the archive"
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A cell that is not spelt as values of its column are: the row counts from the piece's 1."""
+
+    row: int
+    column: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +52,11 @@ class DuckdbPiece:
 
     tables: tuple[pa.Table, ...]
     rows: int
+    misfit: Misfit | None = None
 
     def __reduce__(self) -> Any:
         """Travel to another process as Arrow IPC streams, which hold what is there and no more."""
-        return _arrived, (tuple(map(_streamed, self.tables)), self.rows)
+        return _arrived, (tuple(map(_streamed, self.tables)), self.rows, self.misfit)
 
 
 def _streamed(table: pa.Table) -> bytes:
@@ -55,8 +67,9 @@ def _streamed(table: pa.Table) -> bytes:
     return data
 
 
-def _arrived(chunks: tuple[bytes, ...], rows: int) -> DuckdbPiece:
-    return DuckdbPiece(tuple(pa.ipc.open_stream(chunk).read_all() for chunk in chunks), rows)
+def _arrived(chunks: tuple[bytes, ...], rows: int, misfit: Misfit | None) -> DuckdbPiece:
+    tables = tuple(pa.ipc.open_stream(chunk).read_all() for chunk in chunks)
+    return DuckdbPiece(tables, rows, misfit)
 
 
 @dataclass(frozen=True)
@@ -66,13 +79,21 @@ class DuckdbEncoder:
     where: str
     columns: tuple[str, ...]
     shapes: tuple[Shape, ...]
+    texts: frozenset[int] = frozenset()  # columns that keep every cell as the text that it is
 
     def place(self, number: int) -> str:
         """Return the full name of a column."""
         return f"{self.where}.{self.columns[number]}"
 
     def __call__(self, batches: Iterable[Batch]) -> DuckdbPiece:
-        return piece_of(batches, len(self.columns), self._table)
+        tables: list[pa.Table] = []
+        for columns in _columns(batches, len(self.columns)):
+            try:
+                tables.append(self._table(columns))
+            except _Misspelt as found:
+                before = sum(table.num_rows for table in tables)
+                return DuckdbPiece((), 0, replace(found.misfit, row=before + found.misfit.row))
+        return DuckdbPiece(tuple(tables), sum(table.num_rows for table in tables))
 
     def _table(self, columns: list[pa.ChunkedArray]) -> pa.Table:
         names = [f"c{number}" for number in range(len(columns))]
@@ -86,10 +107,57 @@ class DuckdbEncoder:
         if not isinstance(shape, Leaf):
             if pc.any(pc.match_substring(cells, REF)).as_py():
                 return cells  # the values are put in where they can be read
-            return _nested_array(cells, shape)
+            return self.nested(number, cells)
+        if shape.type.kind is Kind.BINARY:
+            self._refuse_half_bytes(number, cells)
         if shape.type.kind in (Kind.TEXT, Kind.BINARY, Kind.DATALINK):
             return cells
-        return as_values(cells, shape.type, lambda: _as_text(cells, self.place(number)))
+        return as_values(cells, shape.type, lambda: self._text(number, cells))
+
+    def nested(self, number: int, cells: pa.ChunkedArray) -> pa.Array:
+        """Return a column of complex values, each of which is spelt as it should be."""
+        found = _nested_array(cells, self.shapes[number])
+        if (row := first_misspelt(found, self.shapes[number])) is not None:
+            raise _Misspelt(Misfit(row + 1, number, str(found[row].as_py())))
+        return found
+
+    def filled(self, number: int, cells: pa.ChunkedArray) -> pa.Array:
+        """The same of values that large objects were put into: nobody knows their rows any more."""
+        try:
+            return self.nested(number, cells)
+        except _Misspelt as found:
+            text = shown(found.misfit.text)
+            raise DatabaseError(
+                f"{self.place(number)}: {text} is not of its type; {ADVICE}"
+            ) from found
+
+    def _text(self, number: int, cells: pa.ChunkedArray) -> Any:
+        found = _as_text(cells, self.place(number))
+        if number in self.texts:
+            return found
+        if (row := first_misspelt(found, self.shapes[number])) is not None:
+            raise _Misspelt(Misfit(row + 1, number, found[row].as_py()))
+        return found
+
+    @staticmethod
+    def _refuse_half_bytes(number: int, cells: pa.ChunkedArray) -> None:
+        row = first_half_byte(cells)
+        if row is not None and not pc.any(pc.match_substring(cells, REF)).as_py():
+            text = cells[row].as_py().decode("utf-8", "backslashreplace")
+            raise _Misspelt(Misfit(row + 1, number, text))
+
+
+def shown(text: str) -> str:
+    """A cell for a message, which may be long."""
+    return repr(text if len(text) <= 60 else f"{text[:40]}…")
+
+
+class _Misspelt(Exception):
+    """A table in the making has a cell that DuckDB may take for another value."""
+
+    def __init__(self, misfit: Misfit) -> None:
+        super().__init__(misfit)
+        self.misfit = misfit
 
 
 def piece_of(
@@ -263,7 +331,7 @@ def _table(
             cells = _filled(holders[number][start:end], shape)
             holders[number][start:end] = [None] * (end - start)
         if cells.type == _BYTES and not isinstance(shape, Leaf):
-            cells = _nested_array(cells, shape)
+            cells = encoder.filled(number, cells)
         elif cells.type == _BYTES and not _is_raw(number in holders, shape):
             cells = _as_text(cells, encoder.place(number))
         columns[f"c{number}"] = cells
@@ -302,9 +370,10 @@ def as_values(cells: pa.ChunkedArray, type_: PredefinedType, as_text: Callable[[
     if arrow is None:
         return as_text()
     try:
-        return pc.cast(_unproven(cells), arrow)
+        values = pc.cast(_unproven(cells), arrow)
     except pa.ArrowInvalid:
         return as_text()
+    return values if is_usual(cells, values, type_) else as_text()
 
 
 def _unproven(cells: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from muniment.databases.duckdb.connection import (
     Connection,
+    asked,
     connect,
     forget,
     room,
@@ -29,6 +30,7 @@ from muniment.databases.duckdb.connection import (
 from muniment.databases.duckdb.definitions import read_database
 from muniment.databases.duckdb.fitting import relation_sql
 from muniment.databases.duckdb.lobs import LongValues
+from muniment.databases.duckdb.misfits import misfit_sql
 from muniment.databases.duckdb.types import parse_duck_type, quote
 from muniment.databases.duckdb.values import cell_sql, is_spelt_plainly
 from muniment.databases.duckdb.widths import (
@@ -39,6 +41,7 @@ from muniment.databases.duckdb.widths import (
     too_wide_for_many,
     weight_sql,
 )
+from muniment.errors import Unfit
 from muniment.kernels import joining_kernel, worth_while
 from muniment.sql.batch import CELL, CLOSE, ITEM, NULL, OPEN, REF, ROW, Batch
 from muniment.sql.model import Column, Database, Leaf, Schema, Table, shape_of
@@ -102,6 +105,7 @@ class DuckdbSource:
         self._inline_limit = inline_limit
         self._database: Database | None = None
         self._long = LongValues(self._fetched)
+        self._weighed: dict[tuple[str, str], list[Run]] = {}  # tables that ``batches`` is to read
 
     def close(self) -> None:
         """Forget the long values that wait to be opened."""
@@ -136,14 +140,19 @@ class DuckdbSource:
             yield None
             return
         runs = self._runs(schema, table)
-        yield from [None] if too_wide_for_many(runs) else runs
+        if too_wide_for_many(runs):
+            self._weighed[schema.name, table.name] = runs
+            yield None
+        else:
+            yield from runs
 
     def batches(self, schema: Schema, table: Table, part: Part) -> Iterator[Batch]:
         """Yield the rows of a part, about 64 KB at a time."""
         if part is not None or not self._has_rowid(schema, table):
             yield from self._batches_of(schema, table, part)
             return
-        runs = self._runs(schema, table)
+        # Those that ``parts`` weighed are not weighed again: that takes as long as to read them.
+        runs = self._weighed.pop((schema.name, table.name), None) or self._runs(schema, table)
         if runs and self._selection.order_of(schema.name, table.name):
             runs = [joined(runs)]
         for run in runs:
@@ -258,6 +267,26 @@ class DuckdbSource:
             except duckdb.OutOfMemoryException:
                 with room(self._connection):
                     return self._long.open(*wanted)
+
+    def misfits(self) -> list[Unfit]:
+        """Find all columns that hold values without a place in SIARD: one look at each of them."""
+        found = []
+        for schema, table in self.describe().tables():
+            for column in table.columns:
+                if self._selection.wants_text(schema.name, table.name, column.name):
+                    continue
+                duck = parse_duck_type(column.type_original or "")
+                condition = misfit_sql(duck, quote(column.name))
+                if condition and self._has_any(schema, table, condition):
+                    where = f"{schema.name}.{table.name}.{column.name}"
+                    found.append(Unfit(where, None, "a value", f"a value of {column.type}"))
+        return found
+
+    def _has_any(self, schema: Schema, table: Table, condition: str) -> bool:
+        relation = self._relation(schema, table, None)
+        with translated(f"to read {schema.name}.{table.name}"):
+            sql = f"SELECT 1 FROM {relation} AND ({condition}) LIMIT 1"
+            return bool(asked(self._connection, sql).fetchall())
 
     def opener(self) -> DuckdbOpener:
         return DuckdbOpener(self._path, self._selection, self._inline_limit)

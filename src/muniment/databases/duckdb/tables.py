@@ -25,9 +25,9 @@ from muniment.sql.model import (
 from muniment.sql.types import NamedType
 
 __all__ = [
-    "Key", "NewTable", "body_sql", "breaking_sql", "columns_sql", "key_sql", "keyed_body_sql",
-    "kind_of", "names_sql", "nearest_type", "needs", "only_foreign_key", "refers_to", "select_sql",
-    "unique_keys", "waiting_sql", "without_key",
+    "Key", "NewTable", "body_sql", "breaking_sql", "columns_sql", "differing_sql",
+    "key_columns", "key_sql", "keyed_body_sql", "kind_of", "names_sql", "nearest_type", "needs",
+    "only_foreign_key", "refers_to", "select_sql", "unique_keys", "waiting_sql", "without_key",
 ]  # fmt: skip
 
 Key = ForeignKey | UniqueKey
@@ -47,6 +47,8 @@ class NewTable:
     shapes: tuple[Shape, ...]
     checks: tuple[str, ...] = ()
     defaults: dict[str, str] = field(default_factory=dict)
+    collations: dict[str, str] = field(default_factory=dict)
+    generated: dict[str, str] = field(default_factory=dict)  # columns and their expressions
     staged: bool = False  # whether its rows wait in another file until all others are there
 
     @property
@@ -60,6 +62,11 @@ class NewTable:
     @property
     def where(self) -> str:
         return f"{self.schema.name}.{self.table.name}"
+
+    @property
+    def filled(self) -> list[str]:
+        """The names of the columns that take values: DuckDB computes the others."""
+        return [column.name for column in self.table.columns if column.name not in self.generated]
 
     @property
     def keyed(self) -> bool:
@@ -79,6 +86,11 @@ def body_sql(made: NewTable) -> list[str]:
 def columns_sql(made: NewTable) -> Iterator[str]:
     for column, duck in zip(made.table.columns, made.ducks, strict=True):
         text = f"{quote(column.name)} {duck}"
+        if column.name in made.generated:
+            yield f"{text} GENERATED ALWAYS AS ({made.generated[column.name]}\n)"
+            continue
+        if column.name in made.collations:
+            text += f" COLLATE {made.collations[column.name]}"
         if column.name in made.defaults:
             text += f" DEFAULT ({made.defaults[column.name]})"
         yield text if column.nullable is not False else f"{text} NOT NULL"
@@ -114,6 +126,13 @@ def kind_of(made: NewTable, key: Key) -> str:
 def unique_keys(made: NewTable) -> list[UniqueKey]:
     table = made.table
     return [*([table.primary_key] if table.primary_key else []), *table.candidate_keys]
+
+
+def key_columns(table: Table) -> set[str]:
+    """The columns that any key of a table names."""
+    unique = [key for key in (table.primary_key, *table.candidate_keys) if key]
+    foreign = {reference.column for key in table.foreign_keys for reference in key.references}
+    return foreign.union(*(key.columns for key in unique))
 
 
 def without_key(made: NewTable, key: Key) -> NewTable:
@@ -182,15 +201,36 @@ def refers_to(made: NewTable) -> set[tuple[str, str]]:
 
 
 def select_sql(made: NewTable, rows: pa.Table) -> str:
-    values = []
+    """A query for the values of the columns that take some."""
+    values = [value for name, value in _values(made, rows) if name not in made.generated]
+    return f"SELECT {', '.join(values)} FROM piece"
+
+
+def differing_sql(made: NewTable, rows: pa.Table) -> str:
+    """A query that says of each generated column whether DuckDB computes other values than come."""
+    named = (
+        f"{value}{_collated(made, name)} AS {quote(name)}" for name, value in _values(made, rows)
+    )
+    tests = (
+        f"coalesce(bool_or(({text}\n) IS DISTINCT FROM {quote(name)}), false)"
+        for name, text in made.generated.items()
+    )
+    return f"SELECT {', '.join(tests)} FROM (SELECT {', '.join(named)} FROM piece)"
+
+
+def _collated(made: NewTable, name: str) -> str:
+    return f" COLLATE {made.collations[name]}" if name in made.collations else ""
+
+
+def _values(made: NewTable, rows: pa.Table) -> Iterator[tuple[str, str]]:
+    """Yield each column's name and SQL for its values."""
     for number, (column, duck) in enumerate(zip(made.table.columns, made.ducks, strict=True)):
         cell = f"c{number}"
         if not _holds_text(rows.schema.field(number).type):
-            values.append(f"CAST({cell} AS {duck})")
+            yield column.name, f"CAST({cell} AS {duck})"
         else:
             where = f"{made.where}.{column.name}"
-            values.append(value_sql(duck, made.shapes[number], cell, where))
-    return f"SELECT {', '.join(values)} FROM piece"
+            yield column.name, value_sql(duck, made.shapes[number], cell, where)
 
 
 def _holds_text(arrow: pa.DataType) -> bool:

@@ -7,10 +7,11 @@ one CREATE statement at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,32 +34,36 @@ from muniment.databases.duckdb.memory import (
     Memory,
     log_of,
 )
-from muniment.databases.duckdb.pieces import DuckdbEncoder, DuckdbPiece, arrow_tables
+from muniment.databases.duckdb.pieces import (
+    ADVICE,
+    DuckdbEncoder,
+    DuckdbPiece,
+    arrow_tables,
+    shown,
+)
+from muniment.databases.duckdb.surroundings import Surroundings
 from muniment.databases.duckdb.tables import (
     NewTable,
     columns_sql,
+    differing_sql,
+    key_columns,
     names_sql,
     nearest_type,
     select_sql,
 )
 from muniment.databases.duckdb.types import (
     DuckType,
-    Enumeration,
     Scalar,
     fits,
     parse_duck_type,
     quote,
-    quote_text,
 )
-from muniment.errors import UsageError
+from muniment.errors import DatabaseError, UsageError
 from muniment.files import refuse_closed, refuse_existing, refuse_losses, settle
 from muniment.finished import appearing
 from muniment.sql.leftout import (
     LeftOut,
     left_out_rights,
-    left_out_routine,
-    left_out_trigger,
-    left_out_view,
 )
 from muniment.sql.model import (
     Column,
@@ -67,17 +72,13 @@ from muniment.sql.model import (
     Schema,
     Shape,
     Table,
-    View,
     shape_of,
 )
 from muniment.sql.original import split_original
 from muniment.sql.stores import Again, OpenLob
 from muniment.sql.translate import (
     NotTranslatable,
-    make_in_turn,
     translated_expression,
-    translated_view,
-    translation_note,
 )
 from muniment.sql.types import Kind
 from muniment.workers import Beside
@@ -85,8 +86,16 @@ from muniment.workers import Beside
 __all__ = ["DuckdbTarget", "create_target"]
 
 _ALONE = 1 << 26  # bytes of rows beside which no others should be held
-Thing = tuple[str, str]  # a kind and a name
-Miss = Callable[[str], LeftOut]  # a reason to what is left out for it
+_COLLATE = re.compile(r"COLLATE (?P<name>\w+(?:\.\w+)*)")
+_GENERATED = re.compile(r"GENERATED ALWAYS AS \((?P<text>.*)\)", re.DOTALL)
+
+
+class _ComputedOtherwise(Exception):
+    """Generated columns would not hold what the archive has; the text says why."""
+
+    def __init__(self, columns: Iterable[str], reason: str) -> None:
+        super().__init__(reason)
+        self.columns = tuple(columns)
 
 
 @contextmanager
@@ -155,11 +164,11 @@ class DuckdbTarget:
         self._files = (path, staged, log_of(path), log_of(staged))
         self.replaced: tuple[Path, set[str]] | None = None  # the old file, and what it holds
         self._tables: dict[tuple[str, str], NewTable] = {}
-        self._made: set[Thing] = set()
         self._database = Database("")
         self._same_product = False
         self._memory = Memory(path, staged, index_memory)
         self._keys = Keys(self._memory, self._tables, self.left_out)
+        self._surroundings = Surroundings(self._memory, self._keys, self.notes, self.left_out)
 
     @property
     def _connection(self) -> Connection:
@@ -188,8 +197,7 @@ class DuckdbTarget:
             self._run(f"CREATE SCHEMA IF NOT EXISTS {quote(schema.name)}", f"schema {schema.name}")
             self._run(f"CREATE SCHEMA IF NOT EXISTS {STAGED}.{quote(schema.name)}", "a schema")
         if self._same_product:
-            for schema in database.schemas:
-                self._define_types_and_sequences(schema)
+            self._surroundings.prepare(database)
         for schema, table in database.tables():
             self._define_table(database, schema, table)
         self._keys.arrange()
@@ -203,7 +211,8 @@ class DuckdbTarget:
         """Return what turns batches into Arrow; runs in worker processes."""
         made = self._tables[schema.name, table.name]
         names = tuple(column.name for column in table.columns)
-        return DuckdbEncoder(made.where, names, made.shapes)
+        texts = frozenset(n for n, duck in enumerate(made.ducks) if duck == Scalar("VARCHAR"))
+        return DuckdbEncoder(made.where, names, made.shapes, texts)
 
     def write(
         self, schema: Schema, table: Table, pieces: Iterable[DuckdbPiece], open_lob: OpenLob
@@ -223,17 +232,22 @@ class DuckdbTarget:
             try:
                 # While DuckDB takes rows in, those that follow are read.
                 with Beside(1) as beside:
-                    for rows in arrow_tables(encoder, pieces, open_one):
-                        sql = f"INSERT INTO {place} {select_sql(made, rows)}"
-                        beside(self._insert, sql, rows)
+                    for rows in arrow_tables(encoder, _sound(made, pieces), open_one):
+                        beside(self._insert, made, place, rows)
                         if rows.nbytes > _ALONE:
                             beside.wait()
                         written += rows.num_rows
                         step = max(step, rows.num_rows)
-            except duckdb.ConstraintException:
-                if not made.keyed:
+            except duckdb.ConstraintException as error:
+                if made.keyed:
+                    self._keys.stage(made)
+                elif made.generated:
+                    self._make_ordinary(made, made.generated, first_line(error))
+                else:
                     raise
-                self._keys.stage(made)
+                raise Again from None
+            except _ComputedOtherwise as found:
+                self._make_ordinary(made, found.columns, str(found))
                 raise Again from None
             except IndexesTooLarge:
                 self._keys.give_up_one(made)
@@ -247,42 +261,44 @@ class DuckdbTarget:
     def roll_back(self, _: None) -> None:
         return
 
-    def _insert(self, sql: str, rows: pa.Table) -> None:
+    def _insert(self, made: NewTable, place: str, rows: pa.Table) -> None:
         self._memory.make_room()
         self._connection.register("piece", rows)
         try:
-            self._connection.execute(sql)
+            if made.generated:
+                self._prove_generated(made, rows)
+            names = names_sql(made.filled)
+            self._connection.execute(f"INSERT INTO {place} ({names}) {select_sql(made, rows)}")
         finally:
             self._connection.unregister("piece")
+
+    def _prove_generated(self, made: NewTable, rows: pa.Table) -> None:
+        """Raise if DuckDB computes something else than the archive has, or nothing at all."""
+        try:
+            (differ,) = self._connection.execute(differing_sql(made, rows)).fetchall()
+        except duckdb.Error as error:
+            raise _ComputedOtherwise(made.generated, first_line(error)) from error
+        if names := list(compress(made.generated, differ)):
+            raise _ComputedOtherwise(names, "DuckDB computes other values than the archive has")
+
+    def _make_ordinary(self, made: NewTable, columns: Iterable[str], reason: str) -> None:
+        """Have a table come again with the archive's values where DuckDB would compute others."""
+        for name in columns:
+            self._leave_out_generated(made, name, reason)
+        others = {n: text for n, text in made.generated.items() if n not in columns}
+        self._keys.make_again(replace(made, generated=others))
 
     def finish(self, database: Database) -> None:
         """Add what is left of the keys, comments, macros and views, and write all to the file."""
         self._keys.make_staged()
         self._keys.explain()
-        self._make_indexes(database)
-        self._make_views(database)
-        self._comment(database)
+        self._surroundings.complete(database, self._same_product)
         self.left_out += left_out_rights(database, "DuckDB has no users")
         self._run(f"DETACH {STAGED}", "to close the staged rows")
         self._run("CHECKPOINT", "to write the file")
         self.finished = True
 
     # Definitions
-
-    def _define_types_and_sequences(self, schema: Schema) -> None:
-        for user_type in schema.types:
-            duck = parse_duck_type(user_type.description or "")
-            if user_type.category == "distinct" and isinstance(duck, Enumeration):
-                place = f"{quote(schema.name)}.{quote(user_type.name)}"
-                self._try(
-                    "type", f"{schema.name}.{user_type.name}", f"CREATE TYPE {place} AS {duck}"
-                )
-        for routine in schema.routines:
-            if routine.characteristic == "SEQUENCE":
-                reason = self._refusal(routine.source or "")
-                if reason is not None:
-                    name = f"{schema.name}.{routine.name}"
-                    self._leave_out("sequence", name, reason, routine.source)
 
     def _define_table(self, database: Database, schema: Schema, table: Table) -> None:
         shapes = tuple(shape_of(database, schema.name, column) for column in table.columns)
@@ -291,6 +307,8 @@ class DuckdbTarget:
             for column, shape in zip(table.columns, shapes, strict=True)
         )
         made = NewTable(schema, table, ducks, shapes)
+        if self._same_product:
+            made = self._with_clauses(made)
         made = replace(made, defaults=self._defaults(made), checks=tuple(self._checks(made)))
         self._tables[schema.name, table.name] = made
         if not made.keyed:
@@ -313,6 +331,37 @@ class DuckdbTarget:
                 original = column.type_original or "an unknown type"
                 self.notes.append(f"{where} became VARCHAR: it was archived as text of {original}.")
         return found
+
+    def _with_clauses(self, made: NewTable) -> NewTable:
+        """Let columns be computed and compared as they were, where DuckDB still can."""
+        keyed = key_columns(made.table)
+        for column in made.table.columns:
+            _, original = split_original(column.description)
+            clause = original.statements[0] if original and original.product == "DuckDB" else ""
+            if found := _COLLATE.fullmatch(clause):
+                wanted = replace(made, collations=made.collations | {column.name: found["name"]})
+            elif column.name in keyed and _GENERATED.fullmatch(clause):
+                self._leave_out_generated(made, column.name, "it is a part of a key")
+                continue
+            elif found := _GENERATED.fullmatch(clause):
+                wanted = replace(made, generated=made.generated | {column.name: found["text"]})
+            else:
+                continue
+            if self._is_accepted(", ".join(columns_sql(wanted)), wanted):
+                made = wanted
+            elif column.name in wanted.generated:
+                self._leave_out_generated(made, column.name, "DuckDB does not understand it")
+            else:
+                name = f"of {made.where}.{column.name}"
+                self._leave_out("collation", name, "DuckDB does not know it", clause)
+        return made
+
+    def _leave_out_generated(self, made: NewTable, name: str, reason: str) -> None:
+        column = next(column for column in made.table.columns if column.name == name)
+        _, original = split_original(column.description)
+        why = f"{reason.rstrip('.')}; it is an ordinary column now, with the values of the archive"
+        sql = original.statements[0] if original else None
+        self._leave_out("generated column", f"{made.where}.{name}", why, sql)
 
     def _defaults(self, made: NewTable) -> dict[str, str]:
         usable = {}
@@ -346,94 +395,22 @@ class DuckdbTarget:
                 name, sql = f"{check.name} of {made.where}", f"CHECK ({check.condition})"
                 self._leave_out("check constraint", name, "DuckDB does not understand it", sql)
 
-    def _is_accepted(self, body: str) -> bool:
-        """Whether DuckDB takes the body of a table that holds SQL from the archive."""
+    def _is_accepted(self, body: str, wanted: NewTable | None = None) -> bool:
+        """Whether DuckDB takes the body of a table that holds SQL from the archive.
+
+        ``wanted`` is what has to come out of it: SQL may say more than it seems to.
+        """
         sql = f"CREATE TEMP TABLE probe ({body}\n)"
         if not is_one_create(sql):
             return False
         try:
             self._connection.execute(sql)
+            made = self._connection.execute("FROM temp.probe LIMIT 0").description
             self._connection.execute("DROP TABLE probe")
         except duckdb.Error:
             return False
-        return True
-
-    # Indexes, comments, views
-
-    def _make_indexes(self, database: Database) -> None:
-        for schema, table in database.tables():
-            _, original = split_original(table.description)
-            for sql in original.statements if original and self._same_product else ():
-                reason = self._refusal(sql, self._keys.make_index)
-                if reason is not None:
-                    self._leave_out("index", f"of {schema.name}.{table.name}", reason, sql)
-
-    def _comment(self, database: Database) -> None:
-        for schema in database.schemas:
-            things = [(f"SCHEMA {quote(schema.name)}", schema.description)]
-            for kind, described in (("TABLE", schema.tables), ("VIEW", self._made_views(schema))):
-                for table in described:
-                    place = f"{quote(schema.name)}.{quote(table.name)}"
-                    things.append((f"{kind} {place}", table.description))
-                    things += [
-                        (f"COLUMN {place}.{quote(column.name)}", column.description)
-                        for column in table.columns
-                    ]
-            for thing, description in things:
-                text, _ = split_original(description)
-                if text:
-                    self._try("comment", thing, f"COMMENT ON {thing} IS {quote_text(text)}")
-
-    def _made_views(self, schema: Schema) -> list[View]:
-        return [v for v in schema.views if ("view", f"{schema.name}.{v.name}") in self._made]
-
-    def _make_views(self, database: Database) -> None:
-        """Make macros and views; as they may need one another, try until nothing moves."""
-        waiting = dict(self._creates(database))
-        reasons = make_in_turn(
-            {thing: ways for thing, (_, ways) in waiting.items()},
-            lambda _, sql: self._refusal(sql),
-        )
-        for thing, reason in reasons.items():
-            self.left_out.append(waiting[thing][0](reason))
-        self._made = set(waiting) - set(reasons)
-        views = [name for kind, name in waiting if (kind, name) in self._made and kind == "view"]
-        if views and not self._same_product:
-            self.notes.append(translation_note(database, "DuckDB", views))
-
-    def _creates(self, database: Database) -> Iterator[tuple[Thing, tuple[Miss, list[str]]]]:
-        """Yield macros and views with what to say of a failure and the statements to try."""
-        for schema in database.schemas:
-            for routine in schema.routines:
-                name, missed = routine.specific_name, partial(left_out_routine, schema, routine)
-                if not self._same_product:
-                    self.left_out.append(missed("it is written for another product"))
-                elif routine.characteristic != "SEQUENCE":
-                    yield ("routine", f"{schema.name}.{name}"), (missed, [routine.source or ""])
-            for view in schema.views:
-                missing = partial(left_out_view, schema, view)
-                try:
-                    ways = list(self._view_ways(database, schema, view))
-                except NotTranslatable as error:
-                    self.left_out.append(missing(str(error)))
-                else:
-                    yield ("view", f"{schema.name}.{view.name}"), (missing, ways)
-            for table in schema.tables:
-                for trigger in table.triggers:
-                    reason = "DuckDB has no triggers"
-                    self.left_out.append(left_out_trigger(schema, table, trigger, reason))
-
-    def _view_ways(self, database: Database, schema: Schema, view: View) -> Iterator[str]:
-        """Yield the statements that may make a view, the best one first."""
-        place = f"{quote(schema.name)}.{quote(view.name)}"
-        columns = f"({names_sql(column.name for column in view.columns)})"
-        head = f"CREATE VIEW {place} {columns if view.columns else ''} AS "
-        if self._same_product and view.query_original:
-            yield head + view.query_original
-        known = {each.name for each in database.schemas}
-        yield head + translated_view(
-            database, schema, view, "duckdb", lambda s, n: (s if s in known else schema.name, n)
-        )
+        names = [column[0] for column in made]
+        return wanted is None or names == [column.name for column in wanted.table.columns]
 
     # Running SQL
 
@@ -441,30 +418,17 @@ class DuckdbTarget:
         with translated(doing):
             self._connection.execute(sql)
 
-    def _try(self, kind: str, name: str, *ways: str) -> bool:
-        """Run the first SQL that does not fail; if all do, say so and return False."""
-        for sql in ways:
-            try:
-                self._connection.execute(sql)
-            except duckdb.Error as error:
-                reason = first_line(error)
-            else:
-                return True
-        self._leave_out(kind, name, reason, ways[0])
-        return False
-
-    def _refusal(self, sql: str, make: Callable[[str], str | None] | None = None) -> str | None:
-        """Run a CREATE statement that an archive brought; return why that fails."""
-        return (
-            (make or self._failure)(sql) if is_one_create(sql) else "It is not one CREATE statement"
-        )
-
-    def _failure(self, sql: str) -> str | None:
-        try:
-            self._connection.execute(sql)
-        except duckdb.Error as error:
-            return first_line(error)
-        return None
-
     def _leave_out(self, kind: str, name: str, reason: str, sql: str | None) -> None:
         self.left_out.append(LeftOut(kind, name, reason.rstrip("."), sql or None))
+
+
+def _sound(made: NewTable, pieces: Iterable[DuckdbPiece]) -> Iterator[DuckdbPiece]:
+    """Yield pieces as long as their cells are spelt as values of their types."""
+    before = 0
+    for piece in pieces:
+        if (misfit := piece.misfit) is not None:
+            column = made.table.columns[misfit.column]
+            place = f"{made.where}.{column.name}, row {before + misfit.row}"
+            raise DatabaseError(f"{place}: {shown(misfit.text)} is no {column.type}; {ADVICE}")
+        yield piece
+        before += piece.rows

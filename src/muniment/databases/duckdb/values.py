@@ -232,6 +232,9 @@ def _leaf_value(duck: Scalar | Enumeration, archived: PredefinedType, cell: str,
         same = f"CAST({value} AS VARCHAR) = {cell}"
         more = rf"regexp_matches({cell}, '\.\d{{{duck.parameters[1]}}}\d*[1-9]|[eE]')"
         return _guard([same, f"NOT {more}"], value, cell, duck, where)
+    if name in ("FLOAT", "DOUBLE"):
+        endless = f"{cell} IN ('INF', '+INF', '-INF', 'NaN')"
+        return _guard([f"isfinite({value})", endless], value, cell, duck, where)
     if archived.kind in (Kind.TIME, Kind.TIMESTAMP):
         return _time_value(name, archived, cell, where)
     return value
@@ -241,7 +244,9 @@ def _time_value(name: str, archived: PredefinedType, cell: str, where: str) -> s
     value, digits = f"CAST({cell} AS {name})", _FRACTION.get(name, 9)
     if name in ("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"):
         plain = "TIMESTAMP_NS" if name == "TIMESTAMPTZ_NS" else "TIMESTAMP"
-        value, digits = f"timezone('UTC', CAST({cell} AS {plain}))", _FRACTION.get(plain, 9)
+        in_utc, digits = f"timezone('UTC', CAST({cell} AS {plain}))", _FRACTION.get(plain, 9)
+        has_zone = f"{cell}[-6] IN ('+', '-')"  # as other writers leave it there
+        value = f"CASE WHEN {has_zone} THEN CAST({cell} AS {name}) ELSE {in_utc} END"
     elif name == "TIME WITH TIME ZONE":
         value, digits = f"CAST({cell} || '+00' AS {name})", 6
     shortest = (8 if archived.kind is Kind.TIME else 19) + 1 + digits
