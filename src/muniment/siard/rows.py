@@ -29,6 +29,7 @@ from muniment.sql.batch import (
 )
 from muniment.sql.model import Array, Column, Leaf, Shape
 from muniment.sql.types import Kind, PredefinedType
+from muniment.sql.values import part_shape
 
 __all__ = ["RowWriter", "in_utc"]
 
@@ -138,6 +139,7 @@ class RowWriter:
             if not isinstance(shape, Leaf) or shape.type.kind in _TEXTUAL
         ]
         self._nested = [k for k, shape in enumerate(shapes) if not isinstance(shape, Leaf)]
+        self._nested_checks = [k for k in self._nested if _is_checked(shapes[k])]
         self._null_cells = [
             opening + NULL + closing
             for opening, closing, nullable in zip(
@@ -271,14 +273,17 @@ class RowWriter:
                 self._look_closer(k, type_, cells_k, first)
             if type_.kind is Kind.DATE and len(self._dates) < _REMEMBERED:
                 self._dates.update(cells_k)
+        for k in self._nested_checks:
+            for row, cell in enumerate(cells[k::width], first):
+                for part, type_ in _wrong_parts(cell, self._shapes[k]):
+                    raise self._unfit(k, row, _shown(part), _wanted(type_))
 
     def _look_closer(self, k: int, type_: PredefinedType, column: list[bytes], first: int) -> None:
         pattern = _pattern(type_)
         for row, cell in enumerate(column, first):
             one = cell + CELL
             if not _fits(pattern, one):
-                wanted = str(type_) if type_.kind is Kind.DECIMAL else _WORDS[type_.kind]
-                raise self._unfit(k, row, repr(cell.decode("utf-8", "replace")), wanted)
+                raise self._unfit(k, row, _shown(cell), _wanted(type_))
 
     def _check_length(self, k: int, limit: int, column: list[bytes], first: int) -> None:
         for row, cell in enumerate(column, first):
@@ -352,6 +357,39 @@ def _fits(pattern: re.Pattern[bytes], column: bytes) -> bool:
     if not pattern.groups or match[1] is None:
         return True
     return all(isleap(int(year)) for year in _LEAP_DAY.findall(column))
+
+
+def _is_checked(shape: Shape) -> bool:
+    """Whether a complex value has parts that are looked at."""
+    if isinstance(shape, Leaf):
+        return shape.type.kind in _PATTERNS
+    inner = (shape.element,) if isinstance(shape, Array) else shape.parts
+    return any(map(_is_checked, inner))
+
+
+def _wrong_parts(cell: bytes, shape: Shape) -> Iterator[tuple[bytes, PredefinedType]]:
+    """Yield the parts of a complex value that their types do not know."""
+    if isinstance(shape, Leaf):
+        if shape.type.kind in _PATTERNS and not _fits(_pattern(shape.type), cell + CELL):
+            yield cell, shape.type
+    elif cell.startswith(OPEN):
+        parts = parts_of(cell)
+        if isinstance(shape, Array) and isinstance(shape.element, Leaf):  # all at once
+            column = b"".join([part + CELL for part in parts])
+            if shape.element.type.kind not in _PATTERNS or _fits(
+                _pattern(shape.element.type), column
+            ):
+                return
+        for number, part in enumerate(parts):
+            yield from _wrong_parts(part, part_shape(shape, number))
+
+
+def _shown(cell: bytes) -> str:
+    return repr(cell.decode("utf-8", "replace"))
+
+
+def _wanted(type_: PredefinedType) -> str:
+    return str(type_) if type_.kind is Kind.DECIMAL else _WORDS[type_.kind]
 
 
 def _is_text(cell: bytes) -> bool:
