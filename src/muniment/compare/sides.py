@@ -74,13 +74,13 @@ class Reader:
         return self._digest.hexdigest() if self._digest else None
 
     def batches(self) -> Iterator[Batch]:
-        canonical = Canonical(self._shapes, self._open)
         schema, table, normal = self._read.schema, self._read.table, self._read.normal
+        canonical = Canonical(normal.shapes(self._shapes), self._open)
         for part in self._source.parts(schema, table):
             for batch in self._source.batches(schema, table, part):
                 if self._digest:
                     self._digest.update(batch)
-                yield normal(canonical(batch))
+                yield normal(canonical(normal.spelt(batch, self._open)))
 
 
 @dataclass(frozen=True)
