@@ -307,3 +307,26 @@ def test_only_the_row_is_named_that_got_a_value_of_another_class(
         assert not found.equal
         named = {d.where for d in found.differences if "(" in d.where}
         assert named == {"main.t (c0='3').c1"}
+
+
+def test_numbers_in_columns_of_any_type_come_back_as_numbers(tmp_path: Path) -> None:
+    source = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (a ANY, b ANY, c ANY) STRICT",
+        "INSERT INTO t VALUES (5, 1.5, x'00'), (6, 2.0, x'01')",
+    )
+    archive(source, tmp_path / "a.siard")
+    back = f"sqlite:///{tmp_path}/b.db"
+    restore(tmp_path / "a.siard", back)
+    assert content(back) == content(source)
+
+
+def test_bytes_that_are_longer_than_declared_widen_the_type(tmp_path: Path) -> None:
+    rows = [(b"\x00" * 9, b"\x00"), (None, b"\x00" * 3)]
+    source = filled(tmp_path / "a.db", ("VARBINARY(5)", "BINARY(2)"), rows)
+    report = archive(source, tmp_path / "a.siard")
+    assert "main.t.c0 is declared VARBINARY(5) and holds more" in "\n".join(report.notes)
+    assert [f.message for f in validate(tmp_path / "a.siard") if f.severity == "error"] == []
+    restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    assert content(f"sqlite:///{tmp_path}/b.db") == content(source)
+    assert compare(source, str(tmp_path / "a.siard")).equal
