@@ -330,3 +330,16 @@ def test_bytes_that_are_longer_than_declared_widen_the_type(tmp_path: Path) -> N
     restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
     assert content(f"sqlite:///{tmp_path}/b.db") == content(source)
     assert compare(source, str(tmp_path / "a.siard")).equal
+
+
+def test_keys_of_numbers_with_text_that_is_not_unicode_are_judged(tmp_path: Path) -> None:
+    source = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (a BIGINT PRIMARY KEY REFERENCES t(a)) WITHOUT ROWID",
+        "INSERT INTO t VALUES (1), (CAST(x'fe' AS TEXT))",
+    )
+    archive(source, tmp_path / "a.siard", ALL_TEXT)
+    back = f"sqlite:///{tmp_path}/b.db"
+    restore(tmp_path / "a.siard", back)
+    assert content(back) == content(source)
+    assert compare(source, back).equal
