@@ -485,7 +485,7 @@ class SqliteSource:
 _CLASSES_OF_KIND = {
     Kind.INTEGER: ("integer",),
     Kind.FLOAT: ("real",),
-    Kind.DECIMAL: ("integer", "real"),
+    Kind.DECIMAL: ("integer", "real", "text"),  # DECIMAL_TEXT has digits as text
     Kind.BOOLEAN: ("integer",),
     Kind.BINARY: ("blob",),
     Kind.TEXT: ("text",),
@@ -533,8 +533,9 @@ def _groups(items: list[str]) -> list[list[str]]:
 _MOST_ARGUMENTS = 100
 
 
-# What a text looks like that is not a date or time as the archive wants it.
+# What a text looks like that is no number, date or time as the archive wants it.
 _OTHER_FORM = {
+    Kind.DECIMAL: " OR (typeof({c})='text' AND ({c} GLOB '*[^-+.0-9]*' OR {c} NOT GLOB '*[0-9]*'))",
     Kind.DATE: " OR date({c}) IS NOT {c}",
     Kind.TIME: " OR time(substr({c},1,8)) IS NOT substr({c},1,8)",
     Kind.TIMESTAMP: " OR {c} NOT GLOB '????-??-?? ??:??:??*'"
