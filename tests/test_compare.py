@@ -555,3 +555,34 @@ def test_a_long_text_in_a_list_is_named_by_its_size(tmp_path: Path) -> None:
     found = compare(*(f"duckdb:///{tmp_path / name}.duckdb" for name in ("a", "b")))
     assert not found.equal
     assert any("5000 bytes with SHA-256" in difference.where for difference in found.differences)
+
+
+def test_lists_of_a_fixed_length_may_end_with_null(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE t (i INTEGER PRIMARY KEY, a VARCHAR[2], s STRUCT(x INT, y VARCHAR[2]));"
+            "INSERT INTO t VALUES (1, ['', NULL], {'x': 1, 'y': ['a', NULL]}),"
+            " (2, [NULL, NULL], {'x': NULL, 'y': [NULL, NULL]}), (3, ['a', 'b'], NULL)"
+        )
+    source, back = f"duckdb:///{tmp_path}/a.duckdb", f"duckdb:///{tmp_path}/b.duckdb"
+    archive(source, tmp_path / "a.siard")
+    restore(tmp_path / "a.siard", back)
+    for pair in ((source, str(tmp_path / "a.siard")), (str(tmp_path / "a.siard"), back)):
+        found = compare(*pair)
+        assert found.equal
+        assert found.tables[0].ordered_digest[0] == found.tables[0].ordered_digest[1]
+    with duckdb.connect(str(tmp_path / "b.duckdb")) as connection:
+        connection.execute("UPDATE t SET a = ['', ''] WHERE i = 1")
+    found = compare(str(tmp_path / "a.siard"), back)
+    assert [d.where for d in found.differences] == ["main.t (i='1').a"]
+
+
+def test_digits_that_are_text_are_no_misfits(tmp_path: Path) -> None:
+    for name in ("a.db", "b.db"):
+        db = apsw.Connection(str(tmp_path / name))
+        db.execute("CREATE TABLE t (a DECIMAL_TEXT(18,3), b INTEGER)")
+        db.execute("INSERT INTO t VALUES ('1.100', 1), ('-0.001', 'one')")
+        db.close()
+    found = compare(url(tmp_path / "a.db"), url(tmp_path / "b.db"))
+    assert found.equal
+    assert [note.partition(" ")[0] for note in found.notes] == ["main.t.b"]

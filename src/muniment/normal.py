@@ -10,31 +10,84 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import BinaryIO
 
-from muniment.sql.batch import CELL, NULL, ROW, Batch, cells_of
+from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cells_of
 from muniment.sql.classes import Classes, both_classes
 from muniment.sql.model import Column, Database, Leaf, Schema, Shape, Table, shape_of
-from muniment.sql.types import Kind
+from muniment.sql.types import Kind, PredefinedType
 
-__all__ = ["FORMS", "Normal", "normal_forms", "shared_forms"]
+__all__ = ["FORMS", "Normal", "Spelling", "normal_forms", "shared_forms"]
 
 _NUMBERS = {Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT}
-Forms = tuple[tuple[int, str | Classes], ...]
 _TIMES = {Kind.TIME, Kind.TIMESTAMP}
+_TEXT = Leaf(PredefinedType("CLOB"))
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """The values of a column as those of one that holds several classes of SQLite are spelt."""
+
+    classes: Classes
+    kind: Kind
+    quoted: bool  # whether the other column has its texts in quotation marks
+
+    def __call__(self, cell: bytes, open_lob: Callable[[bytes], BinaryIO]) -> bytes:
+        """Return a cell in that spelling; large values as well."""
+        if cell.startswith(REF):
+            with open_lob(cell[1:]) as stream:
+                content = stream.read()
+            cell = content.hex().upper().encode() if self.kind is Kind.BINARY else content
+        match self.kind:
+            case Kind.BINARY:
+                return b"X'%b'" % cell
+            case Kind.FLOAT:
+                return cell.replace(b"INF", b"Inf")
+            case Kind.TEXT if self.quoted:
+                return self.classes.in_marks(cell)
+        return cell
+
+
+Forms = tuple[tuple[int, str | Spelling], ...]
 
 
 @dataclass(frozen=True)
 class Normal:
     """The forms in which the columns of a table are compared: position and name of the form.
 
-    Classes stand for the form in which texts have quotation marks. ``kept`` says which columns of a
-    row are compared, and in which order; None means all as they are. Positions of forms count what
-    is kept.
+    ``kept`` says which columns of a row are compared, and in which order; None means all as they
+    are. Positions of forms count what is kept.
     """
 
     forms: Forms
     width: int  # of the rows as they come
     kept: tuple[int, ...] | None = None
+
+    def shapes(self, shapes: Sequence[Shape]) -> list[Shape]:
+        """Return the shapes of cells that were spelt."""
+        found = list(shapes)
+        for k, _ in self._spellings():
+            found[k] = _TEXT
+        return found
+
+    def spelt(self, batch: Batch, open_lob: Callable[[bytes], BinaryIO]) -> Batch:
+        """Return rows as they come, but for columns that another one's spelling is for."""
+        spellings = self._spellings()
+        if not spellings:
+            return batch
+        cells = cells_of(batch)
+        for k, spelling in spellings:
+            column = cells[k :: self.width]
+            cells[k :: self.width] = [c if c == NULL else spelling(c, open_lob) for c in column]
+        rows = zip(*[iter(cells)] * self.width, strict=True)
+        return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
+
+    def _spellings(self) -> list[tuple[int, Spelling]]:
+        return [
+            (k if self.kept is None else self.kept[k], form)
+            for k, form in self.forms
+            if isinstance(form, Spelling)
+        ]
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the columns that are kept, in their forms."""
@@ -44,8 +97,9 @@ class Normal:
         kept = range(self.width) if self.kept is None else self.kept
         columns = [cells[k :: self.width] for k in kept]
         for k, form in self.forms:
-            function = FORMS[form] if isinstance(form, str) else form.in_marks
-            columns[k] = [cell if cell == NULL else function(cell) for cell in columns[k]]
+            if isinstance(form, str):
+                function = FORMS[form]
+                columns[k] = [cell if cell == NULL else function(cell) for cell in columns[k]]
         rows = zip(*columns, strict=True)
         return Batch(b"".join([CELL.join(row) + ROW for row in rows]), batch.rows)
 
@@ -80,17 +134,20 @@ def _forms(
     schemas: tuple[Schema, Schema],
     pairs: Sequence[tuple[Column, Column]],
 ) -> tuple[Forms, Forms]:
-    """The forms of both sides: the same, but for quotation marks that one side alone has."""
+    """The forms of both sides: the same, but for spellings that one side alone needs."""
     same_writer = _writer(first) == _writer(second) is not None
     sqlite = all((d.database_product or "").startswith("SQLite") for d in (first, second))
     forms: list[tuple[int, str]] = []
-    left_marks: list[tuple[int, Classes]] = []
-    right_marks: list[tuple[int, Classes]] = []
+    left_spelt: list[tuple[int, Spelling]] = []
+    right_spelt: list[tuple[int, Spelling]] = []
     for k, (x, y) in enumerate(pairs):
         both = both_classes(x, y) if sqlite else None
-        if both and both[0].quoted != both[1].quoted:
-            side, classes = (right_marks, both[1]) if both[0].quoted else (left_marks, both[0])
-            side.append((k, classes))
+        if both:
+            quoted = both[0].quoted or both[1].quoted
+            for column, classes, spelt in ((x, both[0], left_spelt), (y, both[1], right_spelt)):
+                kind = _kind(column)
+                if kind in _SPELT or quoted != classes.quoted:
+                    spelt.append((k, Spelling(classes, kind, quoted)))
             continue
         left = shape_of(first, schemas[0].name, x)
         right = shape_of(second, schemas[1].name, y)
@@ -98,7 +155,14 @@ def _forms(
             continue
         if (form := _form(left, right)) is not None:
             forms.append((k, form))
-    return (*forms, *left_marks), (*forms, *right_marks)
+    return (*forms, *left_spelt), (*forms, *right_spelt)
+
+
+_SPELT = {Kind.BINARY, Kind.FLOAT}  # not as they are among values of other classes
+
+
+def _kind(column: Column) -> Kind:
+    return column.type.kind if isinstance(column.type, PredefinedType) else Kind.TEXT
 
 
 def _writer(database: Database) -> str | None:

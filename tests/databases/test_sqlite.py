@@ -20,7 +20,7 @@ from muniment.sql.batch import Batch, cell_value, cells_of, rows_of
 from muniment.sql.model import CheckConstraint, Column, Database, Schema, Table
 from muniment.sql.selection import Selection
 from muniment.sql.types import PredefinedType, parse_type
-from muniment.transfer import archive, restore
+from muniment.transfer import ArchiveOptions, archive, restore
 
 
 def make(path: Path, sql: str, *, encoding: str = "UTF-8") -> Path:
@@ -254,6 +254,47 @@ def test_lone_surrogates_come_back_from_an_archive(tmp_path: Path) -> None:
     sql = "SELECT hex(a), typeof(a), b, typeof(b), c, typeof(c) FROM t"
     found = [apsw.Connection(str(p)).execute(sql).fetchall() for p in (path, tmp_path / "b.db")]
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("lobs", ["inline", "internal"])
+@pytest.mark.parametrize("more", ["", "x" * 5000])
+def test_both_halves_of_a_character_stay_two(tmp_path: Path, more: str, lobs: str) -> None:
+    raw = f"{more}\ud83d\ude00".encode("utf-8", "surrogatepass").hex()
+    path = make(
+        tmp_path / "s.db",
+        f"CREATE TABLE t (a TEXT); INSERT INTO t VALUES (CAST(x'{raw}' AS TEXT)), ('\U0001f600')",
+    )
+    options = ArchiveOptions(lobs=lobs)
+    with pytest.raises(Unfit, match="Unicode"):
+        archive(f"sqlite:///{path}", tmp_path / "s.siard", options=options)
+    as_text = Selection(as_text=("t.a",))
+    archive(f"sqlite:///{path}", tmp_path / "s.siard", as_text, options=options)
+    restore(tmp_path / "s.siard", f"sqlite:///{tmp_path / 'b.db'}")
+    assert compare(f"sqlite:///{path}", str(tmp_path / "s.siard")).equal
+    sql = "SELECT hex(a), typeof(a) FROM t"
+    found = [apsw.Connection(str(p)).execute(sql).fetchall() for p in (path, tmp_path / "b.db")]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le"])
+def test_lone_surrogates_beside_large_values_can_be_had_as_text(
+    tmp_path: Path, encoding: str
+) -> None:
+    raw = "\ud800".encode(encoding.replace("le", "-le"), "surrogatepass").hex()
+    path = make(
+        tmp_path / "s.db",
+        f"CREATE TABLE t (a TEXT); INSERT INTO t VALUES (CAST(x'{raw}' AS TEXT)), ('{'y' * 5000}')",
+        encoding=encoding,
+    )
+    with pytest.raises(Unfit, match="Unicode"):
+        archive(f"sqlite:///{path}", tmp_path / "s.siard")
+    archive(f"sqlite:///{path}", tmp_path / "s.siard", Selection(as_text=("t.a",)))
+    restore(tmp_path / "s.siard", f"sqlite:///{tmp_path / 'b.db'}")
+    again = apsw.Connection(str(tmp_path / "b.db"))
+    assert again.execute("SELECT hex(a), typeof(a) FROM t LIMIT 1").fetchall() == [
+        ("EDA080", "text")
+    ]
+    assert compare(f"sqlite:///{path}", f"sqlite:///{tmp_path / 'b.db'}").equal
 
 
 def test_two_thousand_columns_are_no_obstacle(tmp_path: Path) -> None:

@@ -278,3 +278,68 @@ def test_large_values_of_any_class_come_back(tmp_path: Path, table: str) -> None
     restore(tmp_path / "a.siard", back)
     assert sorted(content(back), key=repr) == sorted(content(source), key=repr)
     assert compare(source, back).equal and compare(back, str(tmp_path / "a.siard")).equal
+
+
+def test_numbers_at_the_edge_of_integers_stay_what_they_are(tmp_path: Path) -> None:
+    rows = [(2.0**63, 1.5), (-(2.0**63), 2.0**63), (-(2**63), 2**63 - 1), (1e19, 5)]
+    source = filled(tmp_path / "a.db", ("NUMERIC", "DECIMAL(10,2)"), rows)
+    archive(source, tmp_path / "a.siard")
+    assert [f.message for f in validate(tmp_path / "a.siard") if f.severity == "error"] == []
+    back = f"sqlite:///{tmp_path}/b.db"
+    restore(tmp_path / "a.siard", back)
+    assert content(back) == content(source)
+    assert compare(source, str(tmp_path / "a.siard")).equal
+    other = filled(tmp_path / "c.db", ("NUMERIC", "DECIMAL(10,2)"), [(-(2**63), 1.5), *rows[1:]])
+    assert not compare(source, other).equal
+
+
+@pytest.mark.parametrize("large", ["y" * 5000, b"\x00" * 5000])
+@pytest.mark.parametrize("other", [1, "1", 1.5, b"\xff"])
+def test_only_the_row_is_named_that_got_a_value_of_another_class(
+    tmp_path: Path, large: str | bytes, other: object
+) -> None:
+    rows = [(1, large), (2, large[:3]), (3, large[:2])]
+    source = filled(tmp_path / "a.db", ("INTEGER PRIMARY KEY", ""), rows)
+    changed = filled(tmp_path / "b.db", ("INTEGER PRIMARY KEY", ""), [*rows[:2], (3, other)])
+    archive(source, tmp_path / "a.siard")
+    for pair in ((source, changed), (str(tmp_path / "a.siard"), changed), (changed, source)):
+        found = compare(*pair)
+        assert not found.equal
+        named = {d.where for d in found.differences if "(" in d.where}
+        assert named == {"main.t (c0='3').c1"}
+
+
+def test_numbers_in_columns_of_any_type_come_back_as_numbers(tmp_path: Path) -> None:
+    source = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (a ANY, b ANY, c ANY) STRICT",
+        "INSERT INTO t VALUES (5, 1.5, x'00'), (6, 2.0, x'01')",
+    )
+    archive(source, tmp_path / "a.siard")
+    back = f"sqlite:///{tmp_path}/b.db"
+    restore(tmp_path / "a.siard", back)
+    assert content(back) == content(source)
+
+
+def test_bytes_that_are_longer_than_declared_widen_the_type(tmp_path: Path) -> None:
+    rows = [(b"\x00" * 9, b"\x00"), (None, b"\x00" * 3)]
+    source = filled(tmp_path / "a.db", ("VARBINARY(5)", "BINARY(2)"), rows)
+    report = archive(source, tmp_path / "a.siard")
+    assert "main.t.c0 is declared VARBINARY(5) and holds more" in "\n".join(report.notes)
+    assert [f.message for f in validate(tmp_path / "a.siard") if f.severity == "error"] == []
+    restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    assert content(f"sqlite:///{tmp_path}/b.db") == content(source)
+    assert compare(source, str(tmp_path / "a.siard")).equal
+
+
+def test_keys_of_numbers_with_text_that_is_not_unicode_are_judged(tmp_path: Path) -> None:
+    source = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (a BIGINT PRIMARY KEY REFERENCES t(a)) WITHOUT ROWID",
+        "INSERT INTO t VALUES (1), (CAST(x'fe' AS TEXT))",
+    )
+    archive(source, tmp_path / "a.siard", ALL_TEXT)
+    back = f"sqlite:///{tmp_path}/b.db"
+    restore(tmp_path / "a.siard", back)
+    assert content(back) == content(source)
+    assert compare(source, back).equal

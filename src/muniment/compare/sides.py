@@ -16,7 +16,7 @@ from muniment.errors import WorkerDied
 from muniment.kernels import expect
 from muniment.normal import Normal
 from muniment.siard.rows import RowWriter
-from muniment.sql.batch import Batch
+from muniment.sql.batch import CLOSE, ITEM, NULL, Batch
 from muniment.sql.digest import Canonical, ContentDigest, OrderedDigest
 from muniment.sql.model import Column, Database, Schema, Shape, Table, shape_of
 from muniment.sql.stores import Opener, Source
@@ -26,6 +26,7 @@ __all__ = ["NotPlain", "Read", "Reader", "Side", "TooMuch", "Written", "no_lob",
 
 _MESSAGE = 1 << 19
 _AHEAD = 32  # messages that wait here
+_LAST_NULL = NULL + ITEM + CLOSE
 _MOST_XML = 48 << 20  # bytes of one part that are held; of those of wide rows only a few fit
 
 
@@ -74,13 +75,25 @@ class Reader:
         return self._digest.hexdigest() if self._digest else None
 
     def batches(self) -> Iterator[Batch]:
-        canonical = Canonical(self._shapes, self._open)
         schema, table, normal = self._read.schema, self._read.table, self._read.normal
+        canonical = Canonical(normal.shapes(self._shapes), self._open)
         for part in self._source.parts(schema, table):
-            for batch in self._source.batches(schema, table, part):
+            for batch in map(_trimmed, self._source.batches(schema, table, part)):
                 if self._digest:
                     self._digest.update(batch)
-                yield normal(canonical(batch))
+                yield normal(canonical(normal.spelt(batch, self._open)))
+
+
+def _trimmed(batch: Batch) -> Batch:
+    """Return lists and structures without NULL at their end, as SIARD has them.
+
+    Nothing is lost: their lengths are those of their types. Lists of any length that end with NULL
+    are texts here.
+    """
+    data = batch.data
+    while _LAST_NULL in data:
+        data = data.replace(_LAST_NULL, CLOSE)
+    return batch if data is batch.data else Batch(data, batch.rows)
 
 
 @dataclass(frozen=True)

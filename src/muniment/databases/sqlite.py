@@ -28,7 +28,7 @@ from muniment.databases.sqlite_types import (
 from muniment.errors import DatabaseError, NotFound, Unfit
 from muniment.kernels import Stepping, at_once, stepping_kernel
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_bytes
-from muniment.sql.classes import Classes
+from muniment.sql.classes import Classes, has_pair, has_surrogates
 from muniment.sql.lines import ODD, LineCheck
 from muniment.sql.model import Column, Database, Schema, Table
 from muniment.sql.names import quoted
@@ -485,7 +485,7 @@ class SqliteSource:
 _CLASSES_OF_KIND = {
     Kind.INTEGER: ("integer",),
     Kind.FLOAT: ("real",),
-    Kind.DECIMAL: ("integer", "real"),
+    Kind.DECIMAL: ("integer", "real", "text"),  # DECIMAL_TEXT has digits as text
     Kind.BOOLEAN: ("integer",),
     Kind.BINARY: ("blob",),
     Kind.TEXT: ("text",),
@@ -533,8 +533,9 @@ def _groups(items: list[str]) -> list[list[str]]:
 _MOST_ARGUMENTS = 100
 
 
-# What a text looks like that is not a date or time as the archive wants it.
+# What a text looks like that is no number, date or time as the archive wants it.
 _OTHER_FORM = {
+    Kind.DECIMAL: " OR (typeof({c})='text' AND ({c} GLOB '*[^-+.0-9]*' OR {c} NOT GLOB '*[0-9]*'))",
     Kind.DATE: " OR date({c}) IS NOT {c}",
     Kind.TIME: " OR time(substr({c},1,8)) IS NOT substr({c},1,8)",
     Kind.TIMESTAMP: " OR {c} NOT GLOB '????-??-?? ??:??:??*'"
@@ -672,14 +673,20 @@ class _Query:
 
     def _decoded(self, column: Column, value: bytes, number: int) -> str | bytes:
         try:
-            return value.decode(self._source._encoding(), "surrogatepass")
+            text = value.decode(self._source._encoding(), "surrogatepass")
         except UnicodeDecodeError as error:
             if self._classes(column):
                 return value
-            where = f"{self.schema.name}.{self.table.name}.{column.name}"
-            raise Unfit(
-                where, number, f"the byte string {value[:40]!r}", "text in Unicode"
-            ) from error
+            raise self._no_unicode(column, value, number) from error
+        if self._classes(column):
+            return text.encode("utf-8", "surrogatepass") if has_surrogates(text) else text
+        if has_pair(text):
+            raise self._no_unicode(column, value, number)
+        return text
+
+    def _no_unicode(self, column: Column, value: bytes, number: int) -> Unfit:
+        where = f"{self.schema.name}.{self.table.name}.{column.name}"
+        return Unfit(where, number, f"the byte string {value[:40]!r}", "text in Unicode")
 
     def _classes(self, column: Column) -> Classes | None:
         """The classes of a column's values if it is archived as text."""

@@ -29,7 +29,7 @@ from muniment.sql.model import (
 from muniment.sql.names import LONGEST, quoted
 from muniment.sql.original import Original, join_original
 from muniment.sql.selection import Selection, broken_view, query_words, view_words
-from muniment.sql.types import PredefinedType
+from muniment.sql.types import Kind, PredefinedType
 
 __all__ = ["Catalogue", "Relation", "read_catalogue"]
 
@@ -256,13 +256,32 @@ class _CatalogueReader:
             elif self._selection.wants_text("main", table, name):
                 yield self._as_text(table, column, self._classes(name, relation), relation)
             elif declared_type(declared):
-                yield column
+                yield self._with_room(table, column, relation)
             else:
                 yield self._by_content(table, column, relation)
 
     def _wants(self, table: str, column: str) -> bool:
         chosen = self._selection.columns_of("main", table)
         return self._selection.takes("main", table) and (chosen is None or column in chosen)
+
+    def _with_room(self, table: str, column: Column, relation: Relation) -> Column:
+        """Return a column with room for its longest bytes: SQLite keeps to no declared length."""
+        type_, name = column.type, quoted(column.name)
+        if not isinstance(type_, PredefinedType) or type_.kind is not Kind.BINARY:
+            return column
+        if type_.length is None:
+            return column
+        blobs = _where(relation, f"typeof({name})='blob'")
+        sql = f"SELECT max(octet_length({name})) FROM {relation.sql}{blobs}"
+        ((longest,),) = self._db.execute(sql).fetchall()
+        if (longest or 0) <= type_.length:
+            return column
+        wider = replace(type_, length=longest)
+        self._result.notes.append(
+            f"main.{table}.{column.name} is declared {column.type_original} and holds more; "
+            f"it was archived as {wider}"
+        )
+        return replace(column, type=wider)
 
     def _by_content(self, table: str, column: Column, relation: Relation) -> Column:
         """Return a column whose declaration tells no type, with the type that its values have."""

@@ -157,7 +157,9 @@ class Fitter:
         if affinity not in _NUMERIC or (digits <= 15 and "e" not in text.lower()):
             return True  # all digits are kept
         try:
-            return Decimal(self._kept(text, affinity)) == Decimal(text.strip())
+            kept, wanted = self._kept(text, affinity), Decimal(text.strip())
+            # A number with a point is printed with fewer digits than it has.
+            return Decimal(kept) == wanted or ("." in kept and Decimal(float(kept)) == wanted)
         except InvalidOperation:
             return False
 

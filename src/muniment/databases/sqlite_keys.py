@@ -212,8 +212,12 @@ class KeyJudge:
             return None
         name, place = quoted(pairs[0][1].name), f"main.{quoted(parent)}"
         # Two statements, so that each finds its end of the index without reading what is between.
+        # Anything but a number may be there as well, text that is not Unicode included.
+        number_or_not = "iif(typeof(edge) IN ('integer', 'null'), edge, '')"
         ((low,),), ((high,),) = (
-            self._db.execute(f"SELECT {edge}({name}) FROM {place}").fetchall()
+            self._db.execute(
+                f"SELECT {number_or_not} FROM (SELECT {edge}({name}) AS edge FROM {place})"
+            ).fetchall()
             for edge in ("min", "max")
         )
         ours = f"c.{quoted(pairs[0][0].name)}"

@@ -152,13 +152,17 @@ class SqliteTarget:
             shape.type if isinstance(shape, Leaf) and not self._told(column) else None
             for shape, column in zip(shapes, table.columns, strict=True)
         )
-        name, db = self._name(schema, table.name), cast(Any, self._db)
+        filled = (k for k, column in enumerate(table.columns) if column.nullable is False)
+        declared = self._declarations(self._name(schema, table.name))
+        return Fitter(types, declared, frozenset(filled))
+
+    def _declarations(self, name: str) -> tuple[str, ...]:
+        """How the columns of a table are declared; none for those that keep any value as it is."""
+        db: Any = self._db
         strict = name.lower() in self._strict_tables
         declared = [row[2] for row in db.execute(f"PRAGMA table_xinfo({quoted(name)})").fetchall()]
-        # ANY keeps each value as it is, but in strict tables alone.
-        kept = tuple("" if strict and d.upper() == "ANY" else d for d in declared)
-        filled = (k for k, column in enumerate(table.columns) if column.nullable is False)
-        return Fitter(types, kept, frozenset(filled))
+        # ANY does so in strict tables alone.
+        return tuple("" if strict and d.upper() == "ANY" else d for d in declared)
 
     def write(
         self, schema: Schema, table: Table, pieces: Iterable[Batches], open_lob: OpenLob
@@ -194,8 +198,10 @@ class SqliteTarget:
         kept = [cid for cid, _, _, _, _, _, hidden in info if hidden not in (2, 3)]
         shapes = [shape_of(self._database, schema.name, column) for column in table.columns]
         converters = [
-            told.value if (told := self._told(column)) else converter(shape, row[2])
-            for shape, row, column in zip(shapes, info, table.columns, strict=True)
+            told.value if (told := self._told(column)) else converter(shape, declared)
+            for shape, declared, column in zip(
+                shapes, self._declarations(name), table.columns, strict=True
+            )
         ]
         columns = [row[1] for row in info]
         fillable = self._fillable(name, columns)

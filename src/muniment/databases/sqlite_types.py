@@ -190,7 +190,8 @@ def lexical(class_: str, value: int | str | bytes, type_: PredefinedType) -> str
         case Kind.FLOAT, "real", str():
             return value.replace("Inf", "INF")
         case Kind.DECIMAL, "real", str() if "Inf" not in value:
-            return f"{Decimal(value):f}"
+            # SQLite's own digits of this number, and all of them, would come back as an integer.
+            return f"{float(value):.1f}" if abs(float(value)) == 2**63 else f"{Decimal(value):f}"
         case Kind.BOOLEAN, "integer", int() if value in (0, 1):
             return "true" if value else "false"
         case Kind.TIMESTAMP, "text", str() if value[10:11] == " ":

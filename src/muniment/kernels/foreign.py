@@ -140,7 +140,7 @@ def _put_word(word: Any, out: Any, to: Any) -> Any:
 
 @_part
 def _character_size(address: Any, at: Any, size: Any) -> Any:
-    """Return the bytes of a character beyond ASCII, 0 if it is not UTF-8 (surrogates allowed)."""
+    """Return the bytes of a character beyond ASCII, 0 if it is not UTF-8, or a surrogate."""
     first = _byte(address, at)
     if 0xC2 <= first <= 0xDF:
         count = _TWO
@@ -157,6 +157,8 @@ def _character_size(address: Any, at: Any, size: Any) -> Any:
             return _ZERO
     second = _byte(address, at + _ONE)
     if (first == 0xE0 and second < 0xA0) or (first == 0xF0 and second < 0x90):
+        return _ZERO
+    if first == 0xED and second > 0x9F:
         return _ZERO
     return _ZERO if first == 0xF4 and second > 0x8F else count
 

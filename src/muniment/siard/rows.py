@@ -49,6 +49,7 @@ _DURATION = (
 )
 _LEAP_DAY = re.compile(rb"([0-9]{4})-02-29")
 _FEW_NULLS = 8  # of a batch, per column that may hold some
+_PAIR = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf]")  # of surrogates
 _REMEMBERED = 10_000  # dates; columns of dates repeat themselves
 
 
@@ -296,13 +297,18 @@ class RowWriter:
         try:
             xml.decode()
         except UnicodeDecodeError as error:
-            width = len(self._shapes)
-            for position, cell in enumerate(cells_of(batch)):
-                if not _is_text(cell):
-                    value = f"the byte string {cell[:40]!r}"
-                    column, row = position % width, first + position // width
-                    raise self._unfit(column, row, value, "text in Unicode") from error
+            self._refuse_text(batch, first, _is_text)
             raise AssertionError("row XML is not UTF-8 although every cell is") from error
+        if b"\\ud" in xml:
+            self._refuse_text(batch, first, _has_no_pair)
+
+    def _refuse_text(self, batch: Batch, first: int, fits: Callable[[bytes], bool]) -> None:
+        width = len(self._shapes)
+        for position, cell in enumerate(cells_of(batch)):
+            if not fits(cell):
+                value = f"the byte string {cell[:40]!r}"
+                column, row = position % width, first + position // width
+                raise self._unfit(column, row, value, "text in Unicode")
 
     def _unfit(self, column: int, row: int, value: str, wanted: str) -> Unfit:
         return Unfit(f"{self._where}.{self._columns[column].name}", row, value, wanted)
@@ -402,6 +408,11 @@ def _is_text(cell: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _has_no_pair(cell: bytes) -> bool:
+    """Whether no escapes of a cell would be read as one character: that is not what it has."""
+    return cell[:1] == REF or _PAIR.search(cell) is None
 
 
 def _complex(cell: bytes, shape: Shape, stored: _Stored | None) -> bytes:

@@ -16,7 +16,9 @@ from muniment.sql.model import Column
 from muniment.sql.original import notes_in, with_note
 from muniment.sql.types import Kind, PredefinedType
 
-__all__ = ["Broken", "Classes", "both_classes", "classes_in", "with_classes"]
+__all__ = [
+    "Broken", "Classes", "both_classes", "classes_in", "has_pair", "has_surrogates", "with_classes",
+]  # fmt: skip
 
 BROKEN = "undecodable text"
 _ALL = ("integer", "real", "text", BROKEN, "blob")
@@ -27,6 +29,8 @@ _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 _REAL = re.compile(r"-?[0-9]+\.[0-9]+(?:e[+-]?[0-9]+)?|-?Inf")
 _BYTES = re.compile(r"X'((?:[0-9A-F]{2})*)'")
 _CAST = re.compile(r"CAST\(X'((?:[0-9A-F]{2})*)' AS TEXT\)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _NOTE = re.compile(
     r"SQLite holds (?P<classes>no|[a-z, ]+) values here"
     r"(?P<quoted>; its texts stand in quotation marks)?\."
@@ -92,8 +96,20 @@ class Classes:
             except UnicodeDecodeError:
                 names.add(BROKEN)
             else:
+                if has_surrogates(text):
+                    names.add(BROKEN)
                 quoted = quoted or misleading.value(text) is not text
         return Classes(frozenset(names), quoted)
+
+
+def has_surrogates(text: str) -> bool:
+    """Whether a text has halves of characters, which no file of text can hold."""
+    return _SURROGATE.search(text) is not None
+
+
+def has_pair(text: str) -> bool:
+    """Whether a text has both halves of a character, which an archive would make one of."""
+    return _PAIR.search(text) is not None
 
 
 def with_classes(description: str | None, classes: Classes) -> str:

@@ -45,9 +45,9 @@ class LineCheck:
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether all cells are Unicode, lone surrogates allowed."""
+    """Whether all cells are Unicode; what has surrogates takes a closer look."""
     try:
-        data.translate(_AS_SPACES).decode("utf-8", "surrogatepass")
+        data.translate(_AS_SPACES).decode()
     except UnicodeDecodeError:
         return False
     return True
