@@ -12,12 +12,14 @@ import time
 import zipfile
 from pathlib import Path
 
+import apsw
 import duckdb
 import pytest
 from commandline import Run, database
 
-from muniment.cli.archive import options_of, selection_of
+from muniment.cli.archive import options_of
 from muniment.cli.config import Settings
+from muniment.cli.selecting import selection_of
 
 
 def rows(run: Run, file: str, table: str) -> list[list[str | None]]:
@@ -96,9 +98,41 @@ def test_tables_rows_columns_and_order_can_be_chosen(run: Run, shop: str) -> Non
     assert [table["name"] for table in tables] == ["fruit"]
 
 
-def test_a_part_of_a_database_is_not_said_to_equal_it(run: Run, shop: str) -> None:
-    result = run("archive", shop, "a.siard", "--table", "fruit")
-    assert "nothing differs but what was chosen: muniment compare" in result.stderr
+PART = (
+    "--table", "fruit", "--table", "cheap", "--view", "cheap", "--where", "fruit=id > 1",
+    "--columns", "fruit=name,id", "--order", "fruit=id DESC", "--query", "q=SELECT 'a b' AS x;",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["options", "a file"])
+def test_a_part_of_a_database_is_proved_to_equal_it(run: Run, shop: str, way: str) -> None:
+    Path("part.yaml").write_text("table: fruit\nwhere: {fruit: id > 1}\n")
+    Path("less.yaml").write_text("table: fruit\nwhere: {fruit: id > 2}\n")
+    options = PART if way == "options" else ("--config", "part.yaml")
+    result = run("archive", shop, "a.siard", *options)
+    advice = result.stderr.partition("equals its source: muniment ")[2].strip()
+    proved = run(*shlex.split(advice))
+    assert proved.exit_code == 0, proved.output
+    other = (*PART[:-1], "q=SELECT 'a c' AS x") if way == "options" else ("--config", "less.yaml")
+    assert run("compare", shop, "a.siard", *other).exit_code == 1
+    assert run("compare", shop, "a.siard").exit_code == 1
+    restored = run("restore", "a.siard", "sqlite:///b.db")
+    assert run(*shlex.split(restored.stderr.rpartition(": muniment ")[2])).exit_code == 0
+    assert run("compare", shop, "sqlite:///b.db", *options).exit_code == 0
+
+
+def test_a_row_that_was_chosen_and_differs_is_named(run: Run, shop: str) -> None:
+    assert run("archive", shop, "a.siard", *PART).exit_code == 0
+    apsw.Connection("shop.db").execute("UPDATE fruit SET name = 'pear' WHERE id = 3")
+    result = run("compare", shop, "a.siard", *PART, "--json")
+    found = [d["where"] for d in json.loads(result.stdout)["differences"]]
+    assert "main.fruit (id='3').name" in found
+
+
+def test_of_two_archives_nothing_can_be_chosen(run: Run, shop: str) -> None:
+    assert run("archive", shop, "a.siard").exit_code == 0
+    result = run("compare", "a.siard", "a.siard", "--table", "fruit")
+    assert result.exit_code == 2 and "both sides are archives" in result.stderr
 
 
 def test_a_view_and_a_query_become_tables(run: Run, shop: str) -> None:

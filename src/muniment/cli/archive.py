@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from muniment.cli.config import COMPRESSIONS, DIGESTS, MISSING, Settings, load, parse_date
+from muniment.cli.config import COMPRESSIONS, DIGESTS, MISSING, Settings, parse_date
 from muniment.cli.lobs import external_of, lob_options
 from muniment.cli.options import (
     check_output,
     examples,
     jobs_option,
     json_option,
-    pairs,
     ssh_option,
     timeout_option,
 )
+from muniment.cli.selecting import chosen_by, selection_of, selection_options, settings_of
 from muniment.cli.signals import done_with
 from muniment.errors import DatabaseError, WorkerDied
-from muniment.sql.selection import Selection
 
 if TYPE_CHECKING:
     from muniment.transfer import ArchiveOptions, Progress
@@ -40,15 +39,6 @@ def _date(_ctx: click.Context, param: click.Parameter, value: str | None) -> str
         raise click.BadParameter(str(error), param=param) from error
 
 
-def _columns(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> dict[str, tuple[str, ...]]:
-    chosen = pairs("TABLE=COLUMN,…")(ctx, param, values)
-    return {
-        table: tuple(name.strip() for name in names.split(",")) for table, names in chosen.items()
-    }
-
-
 @click.command(
     epilog=examples(
         "muniment archive sqlite:///trees.db trees-2025.siard",
@@ -59,42 +49,7 @@ def _columns(
 )
 @click.argument("database")
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE.siard")
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE.yaml",
-    help="Read settings from a file; options given here win over it.",
-)
-@click.option("--schema", multiple=True, metavar="S", help="Only these schemas (repeatable).")
-@click.option(
-    "--table", multiple=True, metavar="T", help="Only these tables: T or S.T, with * and ?."
-)
-@click.option("--exclude", multiple=True, metavar="T", help="Not these tables.")
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="T=COND",
-    callback=pairs("TABLE=CONDITION"),
-    help="Only the rows of T that meet an SQL condition; the archive says so.",
-)
-@click.option(
-    "--order",
-    multiple=True,
-    metavar="T=COLS",
-    callback=pairs("TABLE=COLUMNS"),
-    help="Archive the rows of T in this order.",
-)
-@click.option(
-    "--columns", multiple=True, metavar="T=A,B", callback=_columns, help="Only these columns of T."
-)
-@click.option("--view", multiple=True, metavar="V", help="Archive the rows of a view as a table.")
-@click.option(
-    "--query",
-    multiple=True,
-    metavar="NAME=SQL",
-    callback=pairs("NAME=SQL"),
-    help="Archive the rows of a query as a table NAME.",
-)
+@selection_options
 @click.option(
     "--as-text",
     multiple=True,
@@ -161,9 +116,7 @@ def archive(
     is complete, or not at all.
     """
     check_output(file)
-    settings = Settings(**given)
-    if config:
-        settings = load(config).overridden_by(settings)
+    settings = settings_of(given, config)
 
     from muniment import transfer
     from muniment.cli import progress, report
@@ -180,12 +133,10 @@ def archive(
     report.print_tables(result.tables)
     report.print_summary(str(file), result)
     report.print_notes(result.notes)
-    purpose = "to prove that the archive equals its source"
-    if selection != Selection(order=selection.order, as_text=selection.as_text):
-        purpose = "to see that nothing differs but what was chosen"
-    way = ["--ssh", ssh] if ssh else []
+    way = [*chosen_by(Settings(**given), config), *(["--ssh", ssh] if ssh else [])]
     report.print_advice(
-        purpose, ["muniment", "compare", redact(database), report.named(file), *way]
+        "to prove that the archive equals its source",
+        ["muniment", "compare", redact(database), report.named(file), *way],
     )
 
 
@@ -205,22 +156,6 @@ def advised(tell: Tell, resume: bool) -> Iterator[Tell]:
         if begun and not resume:
             error.add_note("With --resume, complete tables are kept, and the next run goes on")
         raise
-
-
-def selection_of(settings: Settings) -> Selection:
-    """Return what of the database is taken."""
-    return Selection(
-        schemas=settings.schema,
-        tables=settings.table,
-        exclude=settings.exclude,
-        columns=settings.columns,
-        where=settings.where,
-        order=settings.order,
-        views=settings.view,
-        # What ends a statement may stand there: the query becomes a part of another one.
-        queries={name: sql.rstrip().removesuffix(";") for name, sql in settings.query.items()},
-        as_text=settings.as_text,
-    )
 
 
 def options_of(settings: Settings) -> ArchiveOptions:

@@ -17,6 +17,7 @@ from muniment.cli.options import (
     ssh_option,
     timeout_option,
 )
+from muniment.cli.selecting import selection_of, selection_options, settings_of
 from muniment.cli.terminal import count, cut, safe
 
 if TYPE_CHECKING:
@@ -33,10 +34,13 @@ _LONGEST = 200  # characters of a value in a difference
     epilog=examples(
         "muniment compare sqlite:///trees.db trees.siard",
         "muniment compare trees.siard duckdb:///again.duckdb --json",
+        "muniment compare sqlite:///trees.db felled.siard --table tree \\",
+        "    --where 'tree=felled_on IS NOT NULL'",
     )
 )
 @click.argument("a")
 @click.argument("b")
+@selection_options
 @click.option(
     "--ordered/--no-ordered",
     default=None,
@@ -58,6 +62,7 @@ _LONGEST = 200  # characters of a value in a difference
 @click.pass_context
 def compare(
     ctx: click.Context,
+    /,
     a: str,
     b: str,
     ordered: bool | None,
@@ -67,11 +72,15 @@ def compare(
     ssh: str | None,
     jobs: int | None,
     as_json: bool,
+    config: Path | None,
+    **given: Any,
 ) -> None:
     """Compare two databases or archives: rows, contents and definitions.
 
     A and B are URLs such as sqlite:///trees.db, or SIARD files. A digest stands for the rows of a
-    table in any order. Exit code 0 means equal, 1 different.
+    table in any order. With the options that an archive was made with (--table, --where and so on,
+    or --config), it is compared with just that part of the database. Exit code 0 means equal, 1
+    different.
     """
     for side in (a, b):
         if "://" not in side:
@@ -89,6 +98,7 @@ def compare(
             statement_timeout=statement_timeout,
             ssh=ssh,
             schema_map=schema_map,
+            selection=selection_of(settings_of(given, config)),
             progress=tell,
             roots=roots_of(lob_root),
         )

@@ -79,6 +79,7 @@ def compare(
     statement_timeout: float | None = None,
     ssh: str | None = None,
     schema_map: Mapping[str, str] | None = None,
+    selection: Selection | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     roots: Sequence[Root] = (),
 ) -> Comparison:
@@ -87,12 +88,23 @@ def compare(
     ``ordered`` digests (siard-digest-1) take about as long as all the rest; None means only where
     the smaller side is so small that nobody will notice. ``schema_map`` is that with which an
     archive was restored: new names for its schemas, or for those of ``a`` if both are archives, or
-    none is.
+    none is. ``selection`` is what of the database is compared, or of ``a`` if both are databases.
     """
+    chosen = selection or Selection()
+    if chosen != Selection() and not (databases.is_url(a) or databases.is_url(b)):
+        raise UsageError("tables and rows are chosen from a database, and both sides are archives")
     servers = [name for name in (a, b) if databases.is_url(name) and not databases.file_of(name)]
     if ssh and not servers:
         raise UsageError("--ssh is for database servers; neither side is one")
-    open_side = partial(_open, statement_timeout=statement_timeout, ssh=ssh, roots=roots)
+    open_side = partial(
+        _open,
+        statement_timeout=statement_timeout,
+        ssh=ssh,
+        roots=roots,
+        chosen=(a if databases.is_url(a) else b, chosen),
+    )
+    if chosen.views or chosen.queries or chosen.order:
+        jobs = 1  # their rows may be in temporary tables, which only one connection sees
     names = schema_map or {}
     if databases.is_url(b) and not databases.is_url(a):  # the archive is better second
         return _turned(_compare(b, a, open_side, jobs, ordered, progress, names))
@@ -324,6 +336,7 @@ def _open(
     statement_timeout: float | None,
     ssh: str | None,
     roots: Sequence[Root],
+    chosen: tuple[str, Selection],
     as_text: tuple[str, ...] = (),
 ) -> Iterator[Any]:
     if not databases.is_url(name):
@@ -335,10 +348,9 @@ def _open(
             yield archive
         return
     through = None if databases.file_of(name) else ssh
+    selection = replace(chosen[1] if name == chosen[0] else Selection(), as_text_if_there=as_text)
     with (
         tunnelled(name, through) as place,
-        databases.open_source(
-            place, Selection(as_text_if_there=as_text), statement_timeout=statement_timeout
-        ) as source,
+        databases.open_source(place, selection, statement_timeout=statement_timeout) as source,
     ):
         yield source
