@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import apsw
+import duckdb
 import pytest
 
 from muniment.compare import compare
@@ -607,3 +608,19 @@ def test_indexes_of_the_columns_that_are_archived_come_back(tmp_path: Path) -> N
 def test_a_table_that_loses_a_key_keeps_its_indexes_and_triggers(tmp_path: Path) -> None:
     names, left = made_again(tmp_path, Selection(where={"p": "id = 1"}))
     assert names == ["of_a", "of_b", "of_c", "r"] and left == []
+
+
+def test_a_number_that_is_none_goes_through_sqlite(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as db:
+        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, f DOUBLE, g FLOAT)")
+        db.execute("INSERT INTO t VALUES (1, 'nan', 'nan'), (2, 1.5, 'inf'), (3, NULL, -0.1)")
+    archive(f"duckdb:///{tmp_path}/a.duckdb", tmp_path / "a.siard")
+    restore(tmp_path / "a.siard", f"sqlite:///{tmp_path}/b.db")
+    archive(f"sqlite:///{tmp_path}/b.db", tmp_path / "b.siard")
+    for other in (f"sqlite:///{tmp_path}/b.db", str(tmp_path / "b.siard")):
+        assert compare(str(tmp_path / "a.siard"), other).differences == ()
+    restore(tmp_path / "b.siard", f"sqlite:///{tmp_path}/c.db")
+    assert compare(f"sqlite:///{tmp_path}/b.db", f"sqlite:///{tmp_path}/c.db").equal
+    make(tmp_path / "d.db", "CREATE TABLE t (f REAL); INSERT INTO t VALUES ('nan')")
+    with pytest.raises(Unfit, match="the text 'nan' is not of the declared type REAL"):
+        archive(f"sqlite:///{tmp_path}/d.db", tmp_path / "d.siard")

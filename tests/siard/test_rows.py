@@ -204,6 +204,31 @@ def test_a_value_that_its_type_does_not_know_is_refused_with_its_place(
     assert "--as-text main.t.x" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("shape", "value"),
+    [
+        (Array(leaf("DATE"), 4), [None, "2020-02-29", "2021-02-29"]),
+        (Array(leaf("DATE"), 4), ["infinity"]),
+        (
+            Array(Array(leaf("TIMESTAMP"), 4), 4),
+            [["2020-01-01T10:00:00"], None, ["2020-01-01 10:00:00"]],
+        ),
+        (Struct((leaf("CLOB"), leaf("DATE"))), ["12020-01-01", "12020-01-01"]),
+        (Struct((leaf("CLOB"), Array(leaf("DECIMAL(5,2)"), 4))), ["x", ["1.20", "1.234"]]),
+        (Struct((Struct((leaf("TIME"),)), leaf("INTEGER"))), [["24:00:00"], "1"]),
+        (Array(leaf("BINARY(2)"), 4), ["00", "0"]),
+    ],
+)
+def test_a_part_that_its_type_does_not_know_is_refused_with_its_place(
+    shape: Shape, value: Cell
+) -> None:
+    columns = [Column("id", parse_type("INTEGER")), Column("x", parse_type("CLOB"))]
+    write = RowWriter("main.t", columns, [leaf("INTEGER"), shape])
+    with pytest.raises(Unfit) as caught:
+        write(batch_of([["1", None], ["2", value]]), first=10)
+    assert (caught.value.where, caught.value.row) == ("main.t.x", 11)
+
+
 def test_lengths_count_characters_not_bytes() -> None:
     columns = [Column("x", parse_type("VARCHAR(3)"))]
     assert "äöü".encode() in RowWriter("t", columns, [leaf("VARCHAR(3)")])(batch_of([["äöü"]]))

@@ -19,6 +19,7 @@ import apsw
 from muniment.databases.sqlite_catalogue import Catalogue, Relation, read_catalogue
 from muniment.databases.sqlite_keys import KeyJudge
 from muniment.databases.sqlite_types import (
+    NAN,
     Expression,
     Marks,
     any_class,
@@ -535,6 +536,7 @@ _MOST_ARGUMENTS = 100
 
 # What a text looks like that is no number, date or time as the archive wants it.
 _OTHER_FORM = {
+    Kind.FLOAT: f" AND {{c}} IS NOT '{NAN}'",
     Kind.DECIMAL: " OR (typeof({c})='text' AND ({c} GLOB '*[^-+.0-9]*' OR {c} NOT GLOB '*[0-9]*'))",
     Kind.DATE: " OR date({c}) IS NOT {c}",
     Kind.TIME: " OR time(substr({c},1,8)) IS NOT substr({c},1,8)",

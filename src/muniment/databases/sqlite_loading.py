@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import apsw
 
+from muniment.databases.sqlite_types import NAN
 from muniment.sql.batch import CELL, NULL, REF, ROW, Batch, cell_value
 from muniment.sql.model import Leaf, Shape
 from muniment.sql.nested import nested_value
@@ -153,7 +154,7 @@ def _float(text: str) -> Any:
 
 _NUMBERS: dict[Kind, Callable[[str], Any]] = {
     Kind.INTEGER: int,
-    Kind.FLOAT: lambda text: float(text.replace("INF", "inf")),
+    Kind.FLOAT: lambda text: text if text == NAN else float(text.replace("INF", "inf")),
     Kind.DECIMAL: lambda text: int(text) if text.lstrip("+-").isdecimal() else text,
 }
 _CONVERTERS: dict[Kind, Callable[[str], Any]] = {

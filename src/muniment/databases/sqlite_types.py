@@ -14,11 +14,13 @@ from muniment.errors import FormatError
 from muniment.sql.types import Kind, PredefinedType, parse_type
 
 __all__ = [
-    "Expression", "Marks", "affinity_of", "any_class", "declared_type", "expression", "lexical",
-    "sqlite_type", "type_of_classes",
+    "NAN", "Expression", "Marks", "affinity_of", "any_class", "declared_type", "expression",
+    "lexical", "sqlite_type", "type_of_classes",
 ]  # fmt: skip
 
 _DECLARED = re.compile(r"(?P<name>[^()]*)(?:\(\s*(?P<p>\d+)\s*(?:,\s*(?P<s>\d+)\s*)?\)[^()]*)?")
+
+NAN = "NaN"  # which SQLite has no number for; it keeps the text
 
 # Decimals too long for a double keep their digits as text, under a name that says so.
 DECIMAL_TEXT = "DECIMAL_TEXT"
@@ -189,6 +191,8 @@ def lexical(class_: str, value: int | str | bytes, type_: PredefinedType) -> str
             return str(value)
         case Kind.FLOAT, "real", str():
             return value.replace("Inf", "INF")
+        case Kind.FLOAT, "text", str() if value == NAN:
+            return value
         case Kind.DECIMAL, "real", str() if "Inf" not in value:
             # SQLite's own digits of this number, and all of them, would come back as an integer.
             return f"{float(value):.1f}" if abs(float(value)) == 2**63 else f"{Decimal(value):f}"

@@ -379,7 +379,7 @@ def _wrong_parts(cell: bytes, shape: Shape) -> Iterator[tuple[bytes, PredefinedT
         if shape.type.kind in _PATTERNS and not _fits(_pattern(shape.type), cell + CELL):
             yield cell, shape.type
     elif cell.startswith(OPEN):
-        parts = parts_of(cell)
+        parts = list(parts_of(cell))
         if isinstance(shape, Array) and isinstance(shape.element, Leaf):  # all at once
             column = b"".join([part + CELL for part in parts])
             if shape.element.type.kind not in _PATTERNS or _fits(

@@ -329,7 +329,8 @@ class DuckdbTarget:
                 self.notes.append(f"{where} became VARCHAR: no type of DuckDB holds {shape.type}.")
             elif self._same_product:
                 original = column.type_original or "an unknown type"
-                self.notes.append(f"{where} became VARCHAR: it was archived as text of {original}.")
+                reason = f"it was archived as text of {original}, so it is VARCHAR"
+                self.left_out.append(LeftOut("type", f"of {where}", reason))
         return found
 
     def _with_clauses(self, made: NewTable) -> NewTable:
