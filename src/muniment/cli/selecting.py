@@ -38,7 +38,7 @@ _OPTIONS = (
     click.option("--exclude", multiple=True, metavar="T", help="Not these tables."),
     click.option(
         "--where", multiple=True, metavar="T=COND", callback=pairs("TABLE=CONDITION"),
-        help="Only the rows of T that meet an SQL condition; the archive says so.",
+        help="Only the rows of T that meet an SQL condition.",
     ),
     click.option(
         "--order", multiple=True, metavar="T=COLS", callback=pairs("TABLE=COLUMNS"),
