@@ -73,3 +73,12 @@ def test_without_author_and_date_a_citation_still_stands() -> None:
     for text in bare.texts().values():
         assert "file.siard" in text.replace("\\", "")
     assert "n.d." in bare.plain()
+
+
+def test_bibtex_calls_nothing_a_pdi_that_is_none() -> None:
+    fields = bibtexparser.parse_string(ROW.bibtex()).entries[0].fields_dict
+    assert fields["eprinttype"].value == "pdi" and "howpublished" not in fields
+    bare = Reference("T", "d.siard#row=(s0,t0,r1)", date(2026, 1, 2)).bibtex()
+    fields = bibtexparser.parse_string(bare).entries[0].fields_dict
+    assert "eprint" not in fields and "eprinttype" not in fields
+    assert fields["howpublished"].value.replace("\\", "") == "d.siard#row=(s0,t0,r1)"

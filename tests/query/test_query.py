@@ -231,6 +231,15 @@ def test_nothing_but_a_query_over_archives_is_answered(archive: Path, sql: str) 
         ("SELECT * FROM other.item", r"there is no table other\.item; there are main\.item, .*"),
         ("SELECT nam FROM item", r"there is no column nam here; item has name, .*"),
         ("SELECT i.nam FROM item i", r"there is no column nam here; item has name, .*"),
+        (
+            'SELECT * FROM item WHERE name = "Ødegård"',
+            r"there is no column Ødegård here; .*; if it is a text, write .* marks: 'Ødegård'",
+        ),
+        (
+            "SELECT * FROM item WHERE name = 17",
+            r"Could not convert .*; name is text in the archive: write '17' in quotation marks .*",
+        ),
+        ("SELECT * FROM item WHERE name > 7.5", r"Cannot compare .*; what is text .* '7\.5'"),
         ("SELECT x.name FROM item", r"the query has no table x in its FROM; there are .*"),
         ("SELECT * FROM '/etc/passwd'", r"there is no table /etc/passwd; there are .*"),
     ],

@@ -78,11 +78,14 @@ class Reference:
         )
 
     def bibtex(self) -> str:
-        """An entry for BibTeX and biblatex."""
+        """An entry for BibTeX and biblatex; only a PDI is an eprint, another name is a text."""
+        has_pdi = self.identifier.startswith("pdi://")
+        name = {"eprint": self.identifier, "eprinttype": "pdi"}
         fields = {
             "title": self._named(), "author": f"{{{_tex(self.author)}}}" if self.author else "",
             "year": self.issued[:4], "date": self.issued, "publisher": self.publisher,
-            "version": self.version, "eprint": self.identifier, "eprinttype": "pdi",
+            "version": self.version,
+            **(name if has_pdi else {"howpublished": self.identifier}),
             "url": self.url, "urldate": self.seen.isoformat(),
             "note": f"SHA-256 {self.sha256}" if self.sha256 else "",
         }  # fmt: skip

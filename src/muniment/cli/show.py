@@ -14,6 +14,7 @@ from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import ARCHIVE, ROWS, check_input, examples, json_option
 from muniment.cli.terminal import count, cut, paged, safe, size
 from muniment.errors import MunimentError
+from muniment.query.values import in_utc
 from muniment.sql.batch import CELL, OPEN, REF, cell_value, parts_of, rows_of
 from muniment.sql.chosen import meant
 from muniment.sql.model import (
@@ -278,7 +279,8 @@ def _value(cell: bytes, shape: Shape, open_cell: OpenCell) -> Any:
         except (MunimentError, OSError) as error:
             return _Missing(str(error))
     if not cell.startswith(OPEN):
-        return cell_value(cell)
+        value = cell_value(cell)
+        return in_utc(value, shape) if isinstance(value, str) else value
     parts = list(parts_of(cell))
     match shape:
         case Struct(shapes):

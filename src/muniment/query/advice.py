@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from muniment.databases.duckdb.types import quote, quote_text
+
 if TYPE_CHECKING:
     from muniment.query.index import About
 
@@ -18,6 +20,9 @@ _NO_COLUMN = re.compile(
     r'^(?:Referenced column|Column) "(.+?)" (?:not found|does not exist|in \w+ list not found)'
     r'|does not have a column named "(.+?)"'
 )
+# The text in the middle may have lines.
+_NO_NUMBER = re.compile(r"Could not convert string (?s:.*) when casting from source column (.+)")
+_TEXT_AND_OTHER = re.compile(r"^Cannot compare values of type VARCHAR|and type VARCHAR -")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words of the language that may also be names; as names they need quotes.
 _WORDS = {
@@ -55,7 +60,27 @@ def advised(
         return f"the query has no table {found[1]} in its FROM; {_tables(found[1], archives)}"
     if found := _NO_COLUMN.search(said):
         return _no_column(found[1] or found[2], sql, archives)
+    if (found := _NO_NUMBER.search(str(error))) and _is_text(found[1], archives):
+        return f"{said}; {_as_text(found[1], sql)}"
+    if _TEXT_AND_OTHER.search(said):
+        return f"{said}; what is text in the archive is compared with texts, such as '7.5'"
     return said
+
+
+def _is_text(name: str, archives: Mapping[str, About]) -> bool:
+    tables = (table for about in archives.values() for table in about.tables)
+    return any(c.name == name and c.type == "VARCHAR" for t in tables for c in t.columns)
+
+
+def _as_text(name: str, sql: str) -> str:
+    """How to compare a column of texts; DuckDB would read them as the numbers of the query."""
+    shown = shown_name(name)
+    place = rf'\b{re.escape(name)}"?\s*(?:[<>!]?=|<>|<|>|\bIN\s*\()\s*([+-]?\d[\d.]*)'
+    number = re.search(place, sql, re.IGNORECASE)
+    return (
+        f"{shown} is text in the archive: write '{number[1] if number else 7}' in quotation marks"
+        f" to compare it, or TRY_CAST({shown} AS …) where some of it may be no number"
+    )
 
 
 def _no_table(name: str, archives: Mapping[str, About], notes: Sequence[str]) -> str:
@@ -91,6 +116,8 @@ def _no_column(name: str, sql: str, archives: Mapping[str, About]) -> str:
         columns = [(c.name, shown_name(c.name)) for c in table.columns]
         closest = [shown for _, shown in _closest(name, columns)]
         said.append(f"{shown_name(table.name)} has {_listed(closest, _COLUMNS)}")
+    if quote(name) in sql:
+        said.append(f"if it is a text, write it in single quotation marks: {quote_text(name)}")
     return "; ".join([f"there is no column {name} here", *said])
 
 
@@ -122,4 +149,4 @@ def shown_name(name: str) -> str:
     """
     if _PLAIN.fullmatch(name) and name.lower() not in _WORDS:
         return name
-    return '"' + name.replace('"', '""') + '"'
+    return quote(name)

@@ -20,6 +20,8 @@ __all__ = ["guarded", "plain_batch", "write_csv", "write_json_lines", "write_par
 _FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
 # A number is no formula. Numbers of more digits than DuckDB has are text in its answers.
 _NUMBER = r"^-[0-9]+(\.[0-9]+)?([Ee][+-]?[0-9]+)?$"
+# Types that Arrow cannot write as text, or not as others do.
+_SPELT_OUT = (pa.types.is_nested, pa.types.is_interval, pa.types.is_duration)
 _PLAIN_SCALE = 6  # digits behind the point of decimals that Arrow writes with all of them
 
 
@@ -93,8 +95,9 @@ def plain_batch(batch: pa.RecordBatch, exact: bool = False) -> pa.RecordBatch:
 
 def _plain(column: pa.Array, exact: bool) -> pa.Array:
     kind = column.type
-    if pa.types.is_nested(kind) or pa.types.is_interval(kind) or pa.types.is_duration(kind):
-        texts = [None if v is None else _text(json_value(v)) for v in column.to_pylist()]
+    zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+    if zoned or any(test(kind) for test in _SPELT_OUT):
+        texts = [None if v is None else _text(json_value(v)) for v in values_of(column)]
         column = pa.array(texts, pa.large_string())
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         texts = [None if v is None else v.hex().upper() for v in column.to_pylist()]
@@ -116,7 +119,8 @@ def _guarded_column(column: pa.Array) -> pa.Array:
     )
     if not pc.any(formulas).as_py():
         return column
-    return pc.if_else(formulas, pc.binary_join_element_wise("'", column, ""), column)
+    mark, nothing = (pa.scalar(text, column.type) for text in ("'", ""))
+    return pc.if_else(formulas, pc.binary_join_element_wise(mark, column, nothing), column)
 
 
 def guarded(text: str) -> str:

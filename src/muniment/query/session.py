@@ -26,6 +26,7 @@ from muniment.query.index import About, IndexColumn, IndexTable, Watch, build, q
 from muniment.query.names import index_catalog, unique_names
 from muniment.query.objects import TEXT_LIMIT
 from muniment.query.permitted import forbidden_name, refuse_others
+from muniment.query.values import values_of
 from muniment.siard.lobs.folders import Root
 
 __all__ = ["Archives", "Limits", "Result", "attach", "open_archives"]
@@ -204,7 +205,10 @@ class Archives:
         """Return all rows of a small query that this program made."""
         clock = _Clock(self._connection.cursor(), self._limits.seconds)
         with clock.errors():
-            return list(clock.cursor.execute(sql, list(parameters)).fetchall())
+            # As Arrow: DuckDB's own way to Python needs a list of time zones for instants.
+            table = clock.cursor.sql(sql, params=list(parameters)).to_arrow_table()
+        columns = [values_of(column.combine_chunks()) for column in table.columns]
+        return list(zip(*columns, strict=True))
 
     def open_content(self, key: str) -> Any:
         """Open the large object behind a key, as a stream of bytes."""

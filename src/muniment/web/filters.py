@@ -11,6 +11,8 @@ from urllib.parse import urlencode
 from starlette.datastructures import QueryParams
 
 from muniment.errors import UsageError
+from muniment.sql.model import Leaf
+from muniment.sql.types import PredefinedType
 
 if TYPE_CHECKING:
     from muniment.query.index import IndexColumn, IndexTable
@@ -148,7 +150,19 @@ def _filter_sql(column: IndexColumn, wanted: Filter) -> tuple[str, list[Any]]:
         return f"{function}(lower(CAST({cell} AS VARCHAR)), lower(?))", [wanted.value]
     if not is_scalar(type_):
         return f"CAST({cell} AS VARCHAR) {OPERATORS[wanted.operator]} ?", [wanted.value]
-    return f"{cell} {OPERATORS[wanted.operator]} CAST(? AS {type_})", [wanted.value]
+    return f"{cell} {OPERATORS[wanted.operator]} {_value_sql(type_)}", [wanted.value]
+
+
+def _value_sql(type_: str) -> str:
+    if type_ != "INTERVAL":
+        return f"CAST(? AS {type_})"
+    from muniment.databases.duckdb.types import Scalar  # the first page does without
+    from muniment.databases.duckdb.values import value_sql
+
+    # DuckDB alone does not read what archives and pages spell.
+    shape = Leaf(PredefinedType("INTERVAL", interval="DAY TO SECOND(6)"))
+    value = value_sql(Scalar("INTERVAL"), shape, "said", "")
+    return f"(SELECT {value} FROM (SELECT CAST(? AS VARCHAR) AS said))"
 
 
 def is_scalar(type_: str) -> bool:

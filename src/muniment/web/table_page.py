@@ -332,6 +332,8 @@ def select_sql(index: IndexTable, shown: list[int], longest: int = 1000) -> str:
             wanted += [there, f"{cell}_size", f"{cell}_type"]
         elif index.columns[k].large == "text":
             wanted.append(f"left({cell}, {longest})")
+        elif index.columns[k].type == "TIME WITH TIME ZONE":  # Arrow would leave out that it is UTC
+            wanted.append(f"replace(CAST({cell} AS VARCHAR), '+00', 'Z')")
         else:
             wanted.append(cell)
     return ", ".join(wanted)
