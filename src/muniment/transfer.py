@@ -26,7 +26,7 @@ from muniment.sql.batch import Batch
 from muniment.sql.chosen import undescribable
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType, View
-from muniment.sql.original import split_notes, split_original, with_words
+from muniment.sql.original import refuse_imitation, split_notes, split_original, with_words
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
 from muniment.sql.types import NamedType, Type
@@ -94,6 +94,13 @@ class Description:
         """The kind and the name of each thing that is described."""
         kinds = ("schema", self.schemas), ("table", self.tables), ("column", self.columns)
         return tuple((kind, name) for kind, words in kinds for name in words)
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Each thing that is described, and the words about it."""
+        yield "the database", self.description or ""
+        yield from (("schema " + name, text) for name, text in self.schemas.items())
+        yield from (("table " + name, text) for name, text in self.tables.items())
+        yield from (("column " + name, text) for name, text in self.columns.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +437,8 @@ class _TableCopy:
 
 def described(database: Database, words: Description, selection: Selection) -> Database:
     """Return the database with what people say about it."""
+    for where, text in words.texts():
+        refuse_imitation(where, text)
     given = {
         name: value
         for name in (
