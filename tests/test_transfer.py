@@ -295,6 +295,8 @@ def test_an_unfit_value_stops_the_work_and_names_every_such_column(tmp_path: Pat
     assert caught.value.where == "main.t.n" and caught.value.row == 2
     for column in ("n", "b", "x"):
         assert f"--as-text main.t.{column}" in str(caught.value)
+    assert "2 more columns hold such values." in str(caught.value)
+    assert "1 more column holds such values." in str(Unfit("t.a", 1, "'x'", "a day", ("t.b",)))
     assert not (tmp_path / "odd.siard").exists()
     archive(url(tmp_path / "odd.db"), tmp_path / "odd.siard", Selection(as_text=("main.t.*",)))
     restore(tmp_path / "odd.siard", url(tmp_path / "back.db"))

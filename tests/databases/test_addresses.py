@@ -29,6 +29,10 @@ def test_a_missing_driver_names_the_extra_to_install(
         ("sqlite:///shop.db", "sqlite:///shop.db"),
         ("duckdb:////data/a.duckdb", "duckdb:////data/a.duckdb"),
         ("no url at all", "no url at all"),
+        ("sqlite:///quoi?.db", "sqlite:///quoi?.db"),
+        ("sqlite://me:secret@host/x", "sqlite://me@host/x"),
+        ("postgresql://h/d?Password=x&options=-c%20a&flag", "postgresql://h/d?options=-c%20a&flag"),
+        ("postgresql://h/d?password=x", "postgresql://h/d"),
     ],
 )
 def test_passwords_are_never_shown(url: str, shown: str) -> None:

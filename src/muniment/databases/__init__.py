@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import unquote, unquote_plus
 
 from muniment.databases.mapping import TypeRow
 from muniment.databases.trial import refuse_wrong_sql
@@ -172,14 +172,19 @@ def redact(url: str) -> str:
     'sqlite:///shop.db'
     >>> redact("postgresql:///registry?host=/run/pg&password=secret")
     'postgresql:///registry?host=/run/pg'
+    >>> redact("sqlite:///what?.db")
+    'sqlite:///what?.db'
     """
     scheme, mark, rest = url.partition("://")
+    product = _PRODUCTS.get(scheme.lower())
+    if product and not product.server and rest.startswith("/"):
+        return url  # all of it is the name of a file
     place, slash, path = rest.partition("/")
     user, at, host = place.rpartition("@")
     path, question, query = path.partition("?")
-    if question:
-        kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _SECRETS]
-        query = urlencode(kept, safe="/:")
+    if question:  # what is kept stays as it is spelt: products read + and % in different ways
+        pairs = ((unquote_plus(pair.partition("=")[0]), pair) for pair in query.split("&"))
+        query = "&".join(pair for name, pair in pairs if name.lower() not in _SECRETS)
     path = f"{path}?{query}" if query else path
     return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}"
 
