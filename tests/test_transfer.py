@@ -175,6 +175,22 @@ def test_progress_counts_rows_and_bytes(tmp_path: Path) -> None:
     assert seen[-1].total_rows == 150_000 and seen[-1].bytes_written > seen[0].bytes_written
 
 
+def test_there_are_never_more_rows_than_in_all_tables(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "many.db"))
+    # Nobody has counted the rows of a table WITHOUT ROWID beforehand.
+    for table, rows_, way in (("a", 40, ""), ("b", 9, "WITHOUT ROWID"), ("c", 50, "")):
+        db.execute(f"CREATE TABLE {table} (n INTEGER PRIMARY KEY) {way}")
+        db.execute(
+            f"INSERT INTO {table} WITH RECURSIVE k(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM k"
+            f" WHERE n < {rows_}) SELECT n FROM k"
+        )
+    db.close()
+    seen: list[Progress] = []
+    archive(url(tmp_path / "many.db"), tmp_path / "m.siard", progress=seen.append)
+    told = {p.table: (p.rows, p.total_rows, p.all_rows) for p in seen}
+    assert told == {"a": (40, 40, 90), "b": (9, None, None), "c": (50, 50, 99)}
+
+
 def test_words_about_the_database_go_into_the_archive(shop: Path, tmp_path: Path) -> None:
     words = replace(
         SAME_DAY,

@@ -334,7 +334,7 @@ def copy(
     keep: Callable[..., None] = getattr(target, "keep", lambda *_: None)
     arranged: Callable[..., Iterable[tuple[Schema, Table]]] = getattr(target, "arranged", list)
     threads = getattr(target, "suits_threads", False)
-    watch = _of_all(progress, database)
+    watch = _AllRows(progress, database).tell
     with start_workers(source, wanted, unchanged, threads=threads) as workers:
         for schema, table in arranged(database.tables()):
             done = completed(schema, table)
@@ -351,10 +351,28 @@ def copy(
     return {(s.name, t.name): copied[s.name, t.name].rows for s, t in database.tables()}
 
 
-def _of_all(progress: Watch, database: Database) -> Watch:
-    """Return what tells also how many rows there are in all tables."""
-    rows = sum(table.rows for _, table in database.tables()) or None
-    return lambda step: progress(replace(step, all_rows=rows))
+class _AllRows:
+    """How many rows all tables have: counted in those that are done, estimated in the others."""
+
+    def __init__(self, progress: Watch, database: Database) -> None:
+        self._progress = progress
+        self._expected = {(s.name, t.name): t.rows for s, t in database.tables()}
+        self._total = sum(self._expected.values())
+        self._last: tuple[tuple[str, str], int] | None = None
+
+    def tell(self, step: Progress) -> None:
+        """Pass on how far the work is, with the rows of all tables where they are known."""
+        name = step.schema, step.table
+        if self._last and self._last[0] != name:
+            self._expect(*self._last)
+        self._last = name, step.rows
+        known = bool(self._expected.get(name))  # else it is empty, or its source does not count
+        self._expect(name, max(self._expected.get(name, 0), step.rows) if known else 0)
+        self._progress(replace(step, all_rows=self._total if known else None))
+
+    def _expect(self, name: tuple[str, str], rows: int) -> None:
+        self._total += rows - self._expected.get(name, 0)
+        self._expected[name] = rows
 
 
 def _usual_jobs(source: Source, target: Target) -> int:
@@ -420,7 +438,7 @@ class _TableCopy:
             yield piece
             self._rows += piece.rows
             written = getattr(self._target, "bytes_written", 0)
-            total = table.rows or None
+            total = table.rows if table.rows >= self._rows else None  # it is but an estimate
             self._progress(Progress(self._schema.name, table.name, self._rows, total, written))
 
     def _refitted(self, table: Table, unfit: Unfit) -> Table | None:
