@@ -18,6 +18,7 @@ from muniment import transfer
 from muniment.compare import compare
 from muniment.errors import DamagedSource, DatabaseError, SiardError, Unfit, UsageError
 from muniment.siard import open_siard, validate
+from muniment.siard.header import read_metadata, replace_metadata
 from muniment.sql.original import split_original
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, Description, Progress, archive, restore
@@ -670,3 +671,37 @@ def test_quotation_marks_that_are_part_of_a_name_stay(product: str, tmp_path: Pa
     assert (plain.columns[0].name, schema.views[0].name) == ("`r`", '"v"')
     restore(tmp_path / "a.siard", again)
     assert compare(first, again).equal
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sale", r"the table 'sa\\ud800' in main has half of a character \(U\+D800\)"),
+        ("sku", r"the column 'sk\\ud800' of main.item has half of a character"),
+    ],
+)
+def test_names_with_half_of_a_character_get_a_sentence(
+    shop: Path, tmp_path: Path, scheme: str, name: str, words: str
+) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    changed = read_metadata(tmp_path / "s.siard").replace(
+        f"<name>{name}</name>".encode(), rf"<name>{name[:2]}\ud800</name>".encode()
+    )
+    replace_metadata(tmp_path / "s.siard", changed, tmp_path / "odd.siard")
+    before = set(tmp_path.iterdir())
+    with pytest.raises(SiardError, match=words):
+        restore(tmp_path / "odd.siard", f"{scheme}:///{tmp_path / 'back'}")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_the_character_0_in_a_name_is_for_products_that_take_it(tmp_path: Path) -> None:
+    db = duckdb.connect(str(tmp_path / "odd.duckdb"))
+    db.execute('CREATE TABLE "a\0b" (n INTEGER)')
+    db.close()
+    archive(f"duckdb:///{tmp_path / 'odd.duckdb'}", tmp_path / "odd.siard")
+    restore(tmp_path / "odd.siard", f"duckdb:///{tmp_path / 'back.duckdb'}")
+    with pytest.raises(
+        SiardError, match=r"the table 'a\\x00b' in main has .* SQLite does not take"
+    ):
+        restore(tmp_path / "odd.siard", f"sqlite:///{tmp_path / 'back.db'}")

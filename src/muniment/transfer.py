@@ -27,6 +27,7 @@ from muniment.sql.chosen import undescribable
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType, View
 from muniment.sql.original import refuse_imitation, split_notes, split_original, with_words
+from muniment.sql.sayable import refuse_unsayable
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
 from muniment.sql.types import NamedType, Type
@@ -268,6 +269,7 @@ def restore(
             database = _without_constraints(database)
         if schema_map:
             database, store = renamed(database, schema_map), Renamed(source, schema_map)
+        refuse_unsayable(database, databases.product_of(url), nul=databases.takes_nul(url))
         counts = copy(store, target, database, jobs, progress)
         told = [*_notes(archived), *(_notes(source) if source is not archived else ())]
         notes = [*source.changed(), *told, *_notes(target)]

@@ -20,7 +20,8 @@ from muniment.sql.selection import Selection
 from muniment.sql.stores import Source, Target
 
 __all__ = [
-    "file_of", "is_url", "open_source", "open_target", "product_of", "redact", "type_tables",
+    "file_of", "is_url", "open_source", "open_target", "product_of", "redact", "takes_nul",
+    "type_tables",
 ]  # fmt: skip
 
 
@@ -34,6 +35,7 @@ class _Product:
     extra: str
     server: bool = False  # whether it takes the whole URL, rather than the path of a file
     types: str = ""  # the module with TYPES, the table of its types
+    nul: bool = False  # whether names may have the character 0
 
 
 _PRODUCTS = {
@@ -41,7 +43,7 @@ _PRODUCTS = {
         "SQLite", "muniment.databases.sqlite", "muniment.databases.sqlite_target", "sqlite"
     ),
     "duckdb": _Product(
-        "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb"
+        "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb", nul=True
     ),
     "access": _Product(
         "Microsoft Access",
@@ -161,6 +163,11 @@ def file_of(url: str) -> Path | None:
 def product_of(url: str) -> str:
     """Return the name of the product that a URL names."""
     return _find(url).name
+
+
+def takes_nul(url: str) -> bool:
+    """Whether names in a database may have the character 0."""
+    return _find(url).nul
 
 
 def redact(url: str) -> str:
