@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from muniment.databases.mapping import TypeRow
+from muniment.databases.mistaken import meant_url, refuse_mistaken, refuse_mistaken_folder
 from muniment.databases.trial import refuse_wrong_sql
 from muniment.errors import MissingDriver, UsageError
 from muniment.sql.selection import Selection
@@ -118,6 +119,8 @@ def open_source(
     place = _place(product, url)
     if isinstance(place, Path) and place.exists() and not os.access(place, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+    if isinstance(place, Path):
+        refuse_mistaken(product.name, url, place)
     if isinstance(place, Path) and selection is not None:
         refuse_wrong_sql(product.name, place, selection)
     source: AbstractContextManager[Source] = open_product(
@@ -148,6 +151,8 @@ def open_target(
     place = _place(product, url)
     if replace and isinstance(place, Path) and place.is_symlink() and place.exists():
         place = place.resolve()  # the database is replaced, and not the link that leads to it
+    if isinstance(place, Path):
+        refuse_mistaken_folder(url, place)
     target: AbstractContextManager[Target] = create(place, replace=replace, **options)
     return target
 
@@ -206,11 +211,12 @@ def _find(url: str) -> _Product:
     scheme = url.partition(":")[0].lower()
     product = _PRODUCTS.get(scheme) or _GENERIC.get(scheme.partition("+")[0])
     if not is_url(url) or product is None:
+        files = [name for name, each in _PRODUCTS.items() if not each.server]
+        if advice := meant_url(redact(url), list(_PRODUCTS), files):
+            raise UsageError(advice)
         known = ", ".join(
             f"{name}://{'…' if known.server else '/…'}" for name, known in _PRODUCTS.items()
         )
-        if Path(url).is_file():
-            raise UsageError(f"{url} is a file; name a database by its URL, as in sqlite:///{url}")
         raise UsageError(
             f"{redact(url) or 'an empty text'} is not a database URL that Muniment knows; it knows "
             f"{known}"
