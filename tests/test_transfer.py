@@ -18,6 +18,7 @@ from muniment import transfer
 from muniment.compare import compare
 from muniment.errors import DamagedSource, DatabaseError, SiardError, Unfit, UsageError
 from muniment.siard import open_siard, validate
+from muniment.siard.header import read_metadata, replace_metadata
 from muniment.sql.original import split_original
 from muniment.sql.selection import Selection
 from muniment.transfer import ArchiveOptions, Description, Progress, archive, restore
@@ -175,6 +176,22 @@ def test_progress_counts_rows_and_bytes(tmp_path: Path) -> None:
     assert seen[-1].total_rows == 150_000 and seen[-1].bytes_written > seen[0].bytes_written
 
 
+def test_there_are_never_more_rows_than_in_all_tables(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "many.db"))
+    # Nobody has counted the rows of a table WITHOUT ROWID beforehand.
+    for table, rows_, way in (("a", 40, ""), ("b", 9, "WITHOUT ROWID"), ("c", 50, "")):
+        db.execute(f"CREATE TABLE {table} (n INTEGER PRIMARY KEY) {way}")
+        db.execute(
+            f"INSERT INTO {table} WITH RECURSIVE k(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM k"
+            f" WHERE n < {rows_}) SELECT n FROM k"
+        )
+    db.close()
+    seen: list[Progress] = []
+    archive(url(tmp_path / "many.db"), tmp_path / "m.siard", progress=seen.append)
+    told = {p.table: (p.rows, p.total_rows, p.all_rows) for p in seen}
+    assert told == {"a": (40, 40, 90), "b": (9, None, None), "c": (50, 50, 99)}
+
+
 def test_words_about_the_database_go_into_the_archive(shop: Path, tmp_path: Path) -> None:
     words = replace(
         SAME_DAY,
@@ -295,6 +312,8 @@ def test_an_unfit_value_stops_the_work_and_names_every_such_column(tmp_path: Pat
     assert caught.value.where == "main.t.n" and caught.value.row == 2
     for column in ("n", "b", "x"):
         assert f"--as-text main.t.{column}" in str(caught.value)
+    assert "2 more columns hold such values." in str(caught.value)
+    assert "1 more column holds such values." in str(Unfit("t.a", 1, "'x'", "a day", ("t.b",)))
     assert not (tmp_path / "odd.siard").exists()
     archive(url(tmp_path / "odd.db"), tmp_path / "odd.siard", Selection(as_text=("main.t.*",)))
     restore(tmp_path / "odd.siard", url(tmp_path / "back.db"))
@@ -652,3 +671,37 @@ def test_quotation_marks_that_are_part_of_a_name_stay(product: str, tmp_path: Pa
     assert (plain.columns[0].name, schema.views[0].name) == ("`r`", '"v"')
     restore(tmp_path / "a.siard", again)
     assert compare(first, again).equal
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sale", r"the table 'sa\\ud800' in main has half of a character \(U\+D800\)"),
+        ("sku", r"the column 'sk\\ud800' of main.item has half of a character"),
+    ],
+)
+def test_names_with_half_of_a_character_get_a_sentence(
+    shop: Path, tmp_path: Path, scheme: str, name: str, words: str
+) -> None:
+    archive(url(shop), tmp_path / "s.siard")
+    changed = read_metadata(tmp_path / "s.siard").replace(
+        f"<name>{name}</name>".encode(), rf"<name>{name[:2]}\ud800</name>".encode()
+    )
+    replace_metadata(tmp_path / "s.siard", changed, tmp_path / "odd.siard")
+    before = set(tmp_path.iterdir())
+    with pytest.raises(SiardError, match=words):
+        restore(tmp_path / "odd.siard", f"{scheme}:///{tmp_path / 'back'}")
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_the_character_0_in_a_name_is_for_products_that_take_it(tmp_path: Path) -> None:
+    db = duckdb.connect(str(tmp_path / "odd.duckdb"))
+    db.execute('CREATE TABLE "a\0b" (n INTEGER)')
+    db.close()
+    archive(f"duckdb:///{tmp_path / 'odd.duckdb'}", tmp_path / "odd.siard")
+    restore(tmp_path / "odd.siard", f"duckdb:///{tmp_path / 'back.duckdb'}")
+    with pytest.raises(
+        SiardError, match=r"the table 'a\\x00b' in main has .* SQLite does not take"
+    ):
+        restore(tmp_path / "odd.siard", f"sqlite:///{tmp_path / 'back.db'}")

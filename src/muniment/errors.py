@@ -125,7 +125,9 @@ class Unfit(MunimentError):
         )
         columns = sorted({where, *others})
         options = " ".join(f"--as-text {shlex.quote(column)}" for column in columns)
-        more = f" {len(columns) - 1} more columns hold such values." if len(columns) > 1 else ""
+        more = {1: "", 2: " 1 more column holds such values."}.get(
+            len(columns), f" {len(columns) - 1} more columns hold such values."
+        )
         super().__init__(
             f"{self.fact}.{more} Nothing was archived. "
             f"To archive such columns as text, add: {options}"

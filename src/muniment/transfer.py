@@ -26,7 +26,8 @@ from muniment.sql.batch import Batch
 from muniment.sql.chosen import undescribable
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType, View
-from muniment.sql.original import split_notes, split_original, with_words
+from muniment.sql.original import refuse_imitation, split_notes, split_original, with_words
+from muniment.sql.sayable import refuse_unsayable
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
 from muniment.sql.types import NamedType, Type
@@ -94,6 +95,13 @@ class Description:
         """The kind and the name of each thing that is described."""
         kinds = ("schema", self.schemas), ("table", self.tables), ("column", self.columns)
         return tuple((kind, name) for kind, words in kinds for name in words)
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Each thing that is described, and the words about it."""
+        yield "the database", self.description or ""
+        yield from (("schema " + name, text) for name, text in self.schemas.items())
+        yield from (("table " + name, text) for name, text in self.tables.items())
+        yield from (("column " + name, text) for name, text in self.columns.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +269,7 @@ def restore(
             database = _without_constraints(database)
         if schema_map:
             database, store = renamed(database, schema_map), Renamed(source, schema_map)
+        refuse_unsayable(database, databases.product_of(url), nul=databases.takes_nul(url))
         counts = copy(store, target, database, jobs, progress)
         told = [*_notes(archived), *(_notes(source) if source is not archived else ())]
         notes = [*source.changed(), *told, *_notes(target)]
@@ -327,7 +336,7 @@ def copy(
     keep: Callable[..., None] = getattr(target, "keep", lambda *_: None)
     arranged: Callable[..., Iterable[tuple[Schema, Table]]] = getattr(target, "arranged", list)
     threads = getattr(target, "suits_threads", False)
-    watch = _of_all(progress, database)
+    watch = _AllRows(progress, database).tell
     with start_workers(source, wanted, unchanged, threads=threads) as workers:
         for schema, table in arranged(database.tables()):
             done = completed(schema, table)
@@ -344,10 +353,28 @@ def copy(
     return {(s.name, t.name): copied[s.name, t.name].rows for s, t in database.tables()}
 
 
-def _of_all(progress: Watch, database: Database) -> Watch:
-    """Return what tells also how many rows there are in all tables."""
-    rows = sum(table.rows for _, table in database.tables()) or None
-    return lambda step: progress(replace(step, all_rows=rows))
+class _AllRows:
+    """How many rows all tables have: counted in those that are done, estimated in the others."""
+
+    def __init__(self, progress: Watch, database: Database) -> None:
+        self._progress = progress
+        self._expected = {(s.name, t.name): t.rows for s, t in database.tables()}
+        self._total = sum(self._expected.values())
+        self._last: tuple[tuple[str, str], int] | None = None
+
+    def tell(self, step: Progress) -> None:
+        """Pass on how far the work is, with the rows of all tables where they are known."""
+        name = step.schema, step.table
+        if self._last and self._last[0] != name:
+            self._expect(*self._last)
+        self._last = name, step.rows
+        known = bool(self._expected.get(name))  # else it is empty, or its source does not count
+        self._expect(name, max(self._expected.get(name, 0), step.rows) if known else 0)
+        self._progress(replace(step, all_rows=self._total if known else None))
+
+    def _expect(self, name: tuple[str, str], rows: int) -> None:
+        self._total += rows - self._expected.get(name, 0)
+        self._expected[name] = rows
 
 
 def _usual_jobs(source: Source, target: Target) -> int:
@@ -413,7 +440,7 @@ class _TableCopy:
             yield piece
             self._rows += piece.rows
             written = getattr(self._target, "bytes_written", 0)
-            total = table.rows or None
+            total = table.rows if table.rows >= self._rows else None  # it is but an estimate
             self._progress(Progress(self._schema.name, table.name, self._rows, total, written))
 
     def _refitted(self, table: Table, unfit: Unfit) -> Table | None:
@@ -430,6 +457,8 @@ class _TableCopy:
 
 def described(database: Database, words: Description, selection: Selection) -> Database:
     """Return the database with what people say about it."""
+    for where, text in words.texts():
+        refuse_imitation(where, text)
     given = {
         name: value
         for name in (

@@ -35,6 +35,16 @@ def test_an_archive_is_a_new_zip_file(run: Run, shop: str) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["shop.db", "shop.siard"]
 
 
+def test_the_command_that_proves_it_can_be_pasted_whatever_the_name_of_the_file(
+    run: Run, tmp_path: Path
+) -> None:
+    url = database(tmp_path / "quoi? a=b&c.db", "CREATE TABLE t (a INT)")
+    for made in (run("archive", url, "a.siard"), run("restore", "a.siard", "sqlite:///quoi?2.db")):
+        assert made.exit_code == 0, made.output
+        advice = made.stderr.strip().splitlines()[-1].partition(": ")[2]
+        assert run(*shlex.split(advice)[1:]).exit_code == 0, advice
+
+
 def test_the_report_names_tables_and_rows_and_the_command_that_proves_it(
     run: Run, shop: str
 ) -> None:

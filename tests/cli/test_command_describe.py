@@ -115,6 +115,58 @@ def test_all_is_set_or_nothing(
     assert not [p for p in tmp_path.iterdir() if "partial" in p.name]
 
 
+@pytest.mark.parametrize("mark", ["About this archive: ", "-- Original definition in SQLite:"])
+@pytest.mark.parametrize("before", ["", "Words.\n", "Words.\r\n"])
+def test_nobody_speaks_in_the_name_of_the_archive(
+    archive: Path, run: Run, tmp_path: Path, shop: str, mark: str, before: str
+) -> None:
+    whole, words = archive.read_bytes(), f"{before}{mark}\nSELECT 1"
+    result = run("describe", "shop.siard", "--set", f"main.fruit.id={words}")
+    assert result.exit_code == 2
+    assert "column main.fruit.id has a line that begins with" in result.stderr
+    (tmp_path / "w.yaml").write_text(json.dumps({"table": {"main.fruit": words}}))
+    assert run("describe", "shop.siard", "--from", "w.yaml").exit_code == 2
+    assert archive.read_bytes() == whole
+    result = run("archive", shop, "new.siard", "--description", words)
+    assert (result.exit_code, (tmp_path / "new.siard").exists()) == (2, False)
+    for kind, name in (("tables", "fruit"), ("columns", "main.fruit.id"), ("schemas", "main")):
+        (tmp_path / "c.yaml").write_text(json.dumps({"descriptions": {kind: {name: words}}}))
+        result = run("archive", shop, "new.siard", "--config", "c.yaml")
+        assert (result.exit_code, (tmp_path / "new.siard").exists()) == (2, False)
+        assert "what the archive says of itself" in result.stderr
+
+
+def test_notes_of_the_archive_are_listed_with_all(archive: Path, run: Run, shop: str) -> None:
+    assert run("archive", shop, "part.siard", "--where", "fruit=id = 1").exit_code == 0
+    note = "Only the rows where id = 1 were archived."
+    assert f"note: table main.fruit: {note}\n" in run("describe", "part.siard", "--all").stdout
+    found = json.loads(run("describe", "part.siard", "--all", "--json").stdout)["list"]
+    assert [each["notes"] for each in found if each["place"] == "main.fruit"] == [[note]]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_the_csv_of_any_spreadsheet_is_read(
+    archive: Path, run: Run, tmp_path: Path, delimiter: str
+) -> None:
+    text = 'kind place description\r\ntable main.fruit "Of,;all"'.replace(" ", delimiter)
+    (tmp_path / "w.csv").write_text(text, encoding="utf-8-sig", newline="")
+    result = run("describe", "shop.siard", "--from", "w.csv")
+    assert result.stdout == "shop.siard: 1 description set\n", result.stderr
+    assert "Of,;all" in run("describe", "shop.siard", "--all").stdout
+
+
+@pytest.mark.parametrize("file", ["w.csv", "w.yaml"])
+def test_files_that_are_not_utf_8_get_a_sentence(
+    archive: Path, run: Run, tmp_path: Path, file: str
+) -> None:
+    (tmp_path / file).write_bytes(
+        "kind,place,description\ntable,main.fruit,Äpfel\n".encode("cp1252")
+    )
+    result = run("describe", "shop.siard", "--from", file)
+    assert result.exit_code == 2
+    assert "save the file as UTF-8" in result.stderr
+
+
 def test_an_unknown_place_is_said(archive: Path, run: Run) -> None:
     result = run("describe", "shop.siard", "--set", "main.vegetable=x")
     assert result.exit_code == 2

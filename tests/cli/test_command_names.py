@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,16 @@ def test_quotations_are_checked(names: Run, tmp_path: Path) -> None:
     assert data(names("pdi", "check", good, "--json"))["verified"] is True
     assert names("pdi", "check", bad).exit_code == 1
     assert names("pdi", "resolve", good, "--content").stdout == "source"
+
+
+def test_the_command_that_opens_a_cited_query_works_as_printed(run: Run, shop: str) -> None:
+    assert run("registry", "init", "--series", SERIES, "my names").exit_code == 0
+    assert run("archive", shop, "shop.siard").exit_code == 0
+    cited = run(
+        "pdi", "cite", "--query", "SELECT count(*) FROM fruit", "shop.siard", "--names", "my names"
+    )
+    _, _, command = cited.stderr.partition("open it with: muniment ")
+    assert run(*shlex.split(command)).exit_code == 0, command
 
 
 def test_a_query_is_cited_resolved_and_proved(names: Run, shop: str) -> None:

@@ -31,11 +31,11 @@ def test_the_json_form_of_the_overview_is_stable(run: Run, archive: str) -> None
     (schema,) = overview["schemas"]
     assert set(schema) == {"name", "folder", "tables", "views"}
     fruit = next(table for table in schema["tables"] if table["name"] == "fruit")
-    assert set(fruit) == {"name", "folder", "rows", "columns"}
+    assert set(fruit) == {"name", "folder", "rows", "columns", "notes"}
     assert fruit["rows"] == 3
     assert fruit["columns"][1] == {"name": "name", "type": "VARCHAR(20)", "nullable": True}
     (view,) = schema["views"]
-    assert (view["name"], set(view)) == ("cheap", {"name", "rows", "columns"})
+    assert (view["name"], set(view)) == ("cheap", {"name", "rows", "columns", "notes"})
 
 
 def test_null_empty_and_the_word_null_look_different(run: Run, archive: str) -> None:
@@ -56,6 +56,7 @@ def test_the_json_form_of_rows_is_stable(run: Run, archive: str) -> None:
         "schema": "main",
         "table": "fruit",
         "total_rows": 3,
+        "notes": [],
         "rows": [["1", "apple", "1.10"], ["2", "", None]],
     }
 
@@ -89,7 +90,23 @@ def test_a_view_is_shown_by_its_columns_and_its_query(run: Run, archive: str) ->
         "query": None,
         "query_original": "SELECT id, name FROM fruit WHERE price < '1'",
         "description": None,
+        "notes": [],
     }
+
+
+def test_what_the_archive_says_of_itself_is_shown_beside_a_description(run: Run, shop: str) -> None:
+    made = run("archive", shop, "part.siard", "--where", "fruit=price < '1'", "--view", "cheap")
+    assert made.exit_code == 0, made.stderr
+    assert run("describe", "part.siard", "--set", "main.fruit=Apples, say.").exit_code == 0
+    note = "Only the rows where price < '1' were archived."
+    overview = run("show", "part.siard").stdout
+    assert "Apples, say." in overview
+    assert f"note: main.fruit: {note}\n" in overview
+    assert "note: main.cheap: The rows of a view: SELECT id, name FROM fruit WHERE" in overview
+    assert f"note: main.fruit: {note}\n" in run("show", "part.siard", "fruit").stderr
+    assert json.loads(run("show", "part.siard", "fruit", "--json").stdout)["notes"] == [note]
+    (schema,) = json.loads(run("show", "part.siard", "--json").stdout)["schemas"]
+    assert [note] in [table["notes"] for table in schema["tables"]]
 
 
 def test_a_misspelt_view_is_recognised(run: Run, archive: str) -> None:

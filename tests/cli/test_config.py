@@ -147,6 +147,12 @@ def test_bytes_that_are_no_text_are_refused(config: Path, content: bytes) -> Non
         load(config)
 
 
+def test_a_file_in_another_encoding_should_be_saved_as_utf_8(config: Path) -> None:
+    config.write_bytes("owner: Köln\n".encode("latin-1"))
+    with pytest.raises(UsageError, match="save the file as UTF-8"):
+        load(config)
+
+
 def test_options_win_over_the_file() -> None:
     file = Settings(
         table=("a", "b"), where={"a": "x", "b": "y"}, owner="file", jobs=4, timespan="then"

@@ -160,6 +160,11 @@ def test_wrong_usage_is_exit_code_2(run: Run, arguments: tuple[str, ...]) -> Non
     assert "Traceback" not in result.stderr
 
 
+def test_a_misspelt_command_is_recognised(run: Run) -> None:
+    result = run("archiv", "sqlite:///a.db", "a.siard")
+    assert (result.exit_code, "Did you mean 'archive'?" in result.stderr) == (2, True)
+
+
 def test_a_file_name_in_a_usage_error_cannot_command_the_terminal(run: Run) -> None:
     result = run("show", "a.siard", "t", "\x1b[2Jb.siard")
     assert result.exit_code == 2

@@ -61,6 +61,21 @@ def test_more_rows_than_were_known_of_end_no_bar() -> None:
     assert "of 400 rows" not in screen and "500 rows" in screen
 
 
+def test_a_total_that_was_too_small_is_not_shown_any_more() -> None:
+    screen = drawn(
+        Step("main", "tree", 40, 40, 1, 89),
+        Step("main", "bush", 49, 50, 1, 89),
+        Step("main", "bush", 56, 50, 1, 89),
+    )
+    assert "96 rows" in screen and "56 rows" in screen
+    assert "96 of" not in screen and "56 of" not in screen
+
+
+def test_a_table_is_never_shown_with_the_total_of_another_one() -> None:
+    screen = drawn(Step("main", "tree", 40, 40, 1), Step("main", "settings", 7, None, 1))
+    assert "7 rows" in screen and "of 40" not in screen.rpartition("main.settings")[2]
+
+
 def test_bytes_that_nobody_counted_are_not_shown() -> None:
     assert "0 B" not in drawn(Step("main", "tree", 500, 1200, 0))
 

@@ -80,6 +80,14 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
+def test_one_table_of_an_earlier_run_is_one(many: Path, tmp_path: Path) -> None:
+    with pytest.raises(Lost):
+        run(many, tmp_path / "a.siard", "t1")
+    report = run(many, tmp_path / "a.siard")
+    said = "1 table is that of an earlier run, which read the same state of the database"
+    assert said in report.notes
+
+
 def test_the_result_is_the_archive_of_an_uninterrupted_run(many: Path, tmp_path: Path) -> None:
     run(many, tmp_path / "whole.siard")
     for stop in ("t1", "t3", "t4"):

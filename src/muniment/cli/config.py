@@ -110,6 +110,8 @@ def load(path: Path) -> Settings:
     except RecursionError as error:
         raise UsageError(f"{path}: brackets are nested too deeply for settings") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
+        if getattr(error, "encoding", "unicode") != "unicode":  # bytes, rather than a character
+            raise UsageError(f"{path}: not YAML in UTF-8; save the file as UTF-8") from error
         raise UsageError(f"{path}: not YAML: {error}") from error
     faults = _Faults(path)
     found = {} if root is None else _read_keys(root, _KEYS, "the file", faults)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["describe"]
 
+_LONGEST_NOTE = 300  # characters of what an archive says of itself
+
 Changes = dict[tuple[str, str], str]
 
 
@@ -60,7 +62,8 @@ def describe(
     """List what has no description yet; set, load and dump descriptions.
 
     Only the header of the archive is written anew. The content keeps its bytes, its places in the
-    file and its digest, and either all descriptions are set or none.
+    file and its digest, and either all descriptions are set or none. What the archive says of
+    itself (that rows were left out, say) stays; --all lists it as notes.
     """
     check_input(file)
     if out is not None:
@@ -101,7 +104,10 @@ def _list(file: Path, there: list[Place], everything: bool, as_json: bool) -> No
     missing = [place for place in there if not place.description]
     if as_json:
         shown = there if everything else missing
-        entries = [{"kind": p.kind, "place": p.name, "description": p.description} for p in shown]
+        entries = [
+            {"kind": p.kind, "place": p.name, "description": p.description, "notes": list(p.notes)}
+            for p in shown
+        ]
         print_json({"file": str(file), "places": len(there), "missing": len(missing),
                     "list": entries})  # fmt: skip
         return
@@ -111,6 +117,9 @@ def _list(file: Path, there: list[Place], everything: bool, as_json: bool) -> No
     ]
     if rows:
         print_table(["kind", "place", "description"] if everything else ["kind", "place", ""], rows)
+    for place in there if everything else ():
+        for note in place.notes:
+            click.echo(cut(safe(f"note: {place}: {' '.join(note.split())}"), _LONGEST_NOTE))
     said = f"{len(there) - len(missing)} of {len(there)} things are described"
     click.echo(safe(f"{file}: {said}"), err=bool(rows))
 
@@ -148,7 +157,10 @@ def _dumped(there: Iterable[Place], form: str) -> str:
 
 def _loaded(source: Path, there: list[Place]) -> Changes:
     """Read a file of descriptions; those that are as they were change nothing."""
-    text = source.read_text(encoding="utf-8-sig")
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"{source} is not text in UTF-8; save the file as UTF-8") from None
     wanted = _from_csv(source, text) if source.suffix == ".csv" else _from_yaml(source, text)
     known = {(p.kind, p.name): p.description or "" for p in there}
     for kind, name in wanted:
@@ -158,10 +170,14 @@ def _loaded(source: Path, there: list[Place]) -> Changes:
 
 
 def _from_csv(source: Path, text: str) -> Changes:
-    rows = csv.DictReader(io.StringIO(text))
-    if not {"kind", "place", "description"} <= set(rows.fieldnames or ()):
-        raise UsageError(f"{source} should have the columns kind, place and description")
-    return {(r["kind"] or "", r["place"] or ""): r["description"] or "" for r in rows}
+    for delimiter in ",;\t":  # spreadsheets write the semicolon where numbers have a comma
+        rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+        try:
+            if {"kind", "place", "description"} <= set(rows.fieldnames or ()):
+                return {(r["kind"] or "", r["place"] or ""): r["description"] or "" for r in rows}
+        except csv.Error as error:
+            raise UsageError(f"{source}, line {rows.line_num}: not CSV: {error}") from error
+    raise UsageError(f"{source} should have the columns kind, place and description")
 
 
 def _from_yaml(source: Path, text: str) -> Changes:

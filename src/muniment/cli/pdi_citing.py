@@ -54,9 +54,10 @@ def check(ctx: click.Context, name: str, folder: Path, as_json: bool) -> None:
 @by_option
 @names_option
 @json_option
+@click.pass_context
 def cite(
-    things: tuple[str, ...], sql: str | None, title: str, series: str, by: str, folder: Path,
-    as_json: bool,
+    ctx: click.Context, things: tuple[str, ...], sql: str | None, title: str, series: str, by: str,
+    folder: Path, as_json: bool,
 ) -> None:  # fmt: skip
     """Cite documents and their parts, or with --query the result of a query over archives.
 
@@ -64,7 +65,7 @@ def cite(
     with the same result has the same PDI. `muniment pdi prove` runs it again.
     """
     from muniment.citations import cite_part, cite_query
-    from muniment.cli.report import print_json
+    from muniment.cli.report import print_advice, print_json
 
     with open_names(folder) as names:
         if sql is None:
@@ -82,7 +83,9 @@ def cite(
     click.echo(safe(found.text))
     if found.known:
         click.echo("this query with this result was cited before", err=True)
-    click.echo(f"open it with: muniment pdi resolve {found.pdi.generic}", err=True)
+    given = ctx.get_parameter_source("folder") is click.core.ParameterSource.COMMANDLINE
+    where = ["--names", str(folder)] if given else []
+    print_advice("open it with", ["muniment", "pdi", "resolve", str(found.pdi.generic), *where])
 
 
 def _aliases(paths: list[Path]) -> dict[str, Path]:

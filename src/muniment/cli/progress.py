@@ -52,6 +52,7 @@ def shown(title: str, console: Console | None = None) -> Iterator[Tell]:
     with _bars(console) as bars:
         overall = bars.add_task(title, total=None, facts="")
         current = bars.add_task("", total=None, facts="", visible=False)
+        everything, table = bars.tasks
         tally = Tally()
 
         narrow, small = bars.console.width < _WIDE, bars.console.width < _SMALL
@@ -62,15 +63,26 @@ def shown(title: str, console: Console | None = None) -> Iterator[Tell]:
             tally.add(progress)
             facts = [] if narrow else [count(tally.tables, "table")]
             facts += [size(tally.bytes)] if tally.bytes and not small else []
-            rows = getattr(progress, "all_rows", None)
-            total = rows if rows and rows >= tally.rows else None
-            bars.update(overall, completed=tally.rows, total=total, facts="  ".join(facts))
+            total = _not_less(getattr(progress, "all_rows", None), tally.rows)
+            everything.total = total  # to rich, None in a call means that nothing changes
+            bars.update(overall, completed=tally.rows, facts="  ".join(facts))
             name = cut(safe(f"{progress.schema}.{progress.table}"), length)
-            if bars.tasks[1].description != name:
-                bars.reset(current, description=name, visible=True)
-            bars.update(current, completed=progress.rows, total=progress.total_rows)
+            total = _not_less(progress.total_rows, progress.rows)
+            if table.description != name:
+                table.total = None
+                bars.reset(
+                    current, description=name, completed=progress.rows, total=total, visible=True
+                )
+            else:
+                table.total = total
+                bars.update(current, completed=progress.rows)
 
         yield tell
+
+
+def _not_less(total: int | None, rows: int) -> int | None:
+    """Return a total, unless there are more rows already: then nobody knows it."""
+    return total if total and total >= rows else None
 
 
 def _bars(console: Console | None) -> Bars:

@@ -30,6 +30,7 @@ from muniment.sql.model import (
     shape_of,
 )
 from muniment.sql.names import format_identifier
+from muniment.sql.original import notes_in, split_notes, split_original
 from muniment.sql.types import Kind
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def show(
     """Show what an archive holds, the first rows of a table, or the columns and query of a view.
 
     NULL is shown as NULL, an empty text as ''; control characters are escaped and long values cut.
+    Lines that begin with "note:" are what the archive says of itself: that rows were left out, say.
     With --json the values are whole, except for large objects: of those over 64 KiB the start is
     given as {"start": …, "more": true}, and one that cannot be read is {"missing": "why"}.
     """
@@ -169,6 +171,18 @@ def _print_overview(file: Path | str, version: str, database: Database) -> None:
         for view in schema.views:
             text = f"view {schema.name}.{view.name}  {_first_line(view.description)}"
             click.echo(cut(safe(text.rstrip()), _LONGEST_FACT))
+    for schema, relation in _relations(database):
+        for note in _notes_of(schema, relation):
+            click.echo(note)
+
+
+def _notes_of(schema: Schema, relation: Table | View) -> list[str]:
+    """What the archive itself says about a table or view, each as a line."""
+    name = f"{schema.name}.{relation.name}"
+    return [
+        cut(safe(f"note: {name}: {' '.join(note.split())}"), _LONGEST_FACT)
+        for note in notes_in(relation.description)
+    ]
 
 
 def _size(file: Path) -> int:
@@ -178,9 +192,7 @@ def _size(file: Path) -> int:
 
 
 def _first_line(text: str | None) -> str:
-    from muniment.sql.original import split_original
-
-    words, _ = split_original(text)
+    words, _ = split_notes(text)
     return (words or "").strip().partition("\n")[0]
 
 
@@ -225,11 +237,17 @@ def _schema_json(schema: Schema) -> dict[str, Any]:
                 "folder": table.folder,
                 "rows": table.rows,
                 "columns": _columns_json(table.columns),
+                "notes": notes_in(table.description),
             }
             for table in schema.tables
         ],
         "views": [
-            {"name": view.name, "rows": view.rows, "columns": _columns_json(view.columns)}
+            {
+                "name": view.name,
+                "rows": view.rows,
+                "columns": _columns_json(view.columns),
+                "notes": notes_in(view.description),
+            }
             for view in schema.views
         ],
     }
@@ -312,6 +330,7 @@ def _print_rows_json(file: Path, schema: Schema, table: Table, rows: list[list[A
             "table": table.name,
             "total_rows": table.rows,
             "columns": _columns_json(table.columns),
+            "notes": notes_in(table.description),
             "rows": [[_json_value(value) for value in row] for row in rows],
         }
     )
@@ -340,7 +359,8 @@ def _print_rows(file: Path, schema: Schema, table: Table, rows: list[list[Any]])
 def _notes_on_rows(schema: Schema, table: Table, rows: list[list[Any]]) -> list[str]:
     """What people should know about the rows that they were shown."""
     missing = (str(v) for row in rows for v in row if isinstance(v, _Missing))
-    notes = [f"note: {safe(reason)}" for reason in islice(missing, 1)]
+    notes = _notes_of(schema, table)
+    notes += [f"note: {safe(reason)}" for reason in islice(missing, 1)]
     total = max(table.rows, len(rows))
     if len(rows) < total:
         name = safe(f"{schema.name}.{table.name}")
@@ -387,7 +407,6 @@ def _quoted(value: Any) -> str:
 
 def _print_view(_file: Path | str, schema: Schema, view: View) -> None:
     from muniment.cli.report import print_table
-    from muniment.sql.original import split_original
 
     click.echo(safe(f"{schema.name}.{view.name} is a view: the archive holds its query, no rows"))
     words, _ = split_original(view.description)
@@ -418,6 +437,7 @@ def _print_view_json(file: Path | str, schema: Schema, view: View) -> None:
             "query": view.query,
             "query_original": view.query_original,
             "description": view.description,
+            "notes": notes_in(view.description),
         }
     )
 

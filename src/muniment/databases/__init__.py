@@ -11,16 +11,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlencode
+from urllib.parse import unquote, unquote_plus
 
 from muniment.databases.mapping import TypeRow
+from muniment.databases.mistaken import meant_url, refuse_mistaken, refuse_mistaken_folder
 from muniment.databases.trial import refuse_wrong_sql
 from muniment.errors import MissingDriver, UsageError
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Source, Target
 
 __all__ = [
-    "file_of", "is_url", "open_source", "open_target", "product_of", "redact", "type_tables",
+    "file_of", "is_url", "open_source", "open_target", "product_of", "redact", "takes_nul",
+    "type_tables",
 ]  # fmt: skip
 
 
@@ -34,6 +36,7 @@ class _Product:
     extra: str
     server: bool = False  # whether it takes the whole URL, rather than the path of a file
     types: str = ""  # the module with TYPES, the table of its types
+    nul: bool = False  # whether names may have the character 0
 
 
 _PRODUCTS = {
@@ -41,7 +44,7 @@ _PRODUCTS = {
         "SQLite", "muniment.databases.sqlite", "muniment.databases.sqlite_target", "sqlite"
     ),
     "duckdb": _Product(
-        "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb"
+        "DuckDB", "muniment.databases.duckdb", "muniment.databases.duckdb", "duckdb", nul=True
     ),
     "access": _Product(
         "Microsoft Access",
@@ -116,6 +119,8 @@ def open_source(
     place = _place(product, url)
     if isinstance(place, Path) and place.exists() and not os.access(place, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
+    if isinstance(place, Path):
+        refuse_mistaken(product.name, url, place)
     if isinstance(place, Path) and selection is not None:
         refuse_wrong_sql(product.name, place, selection)
     source: AbstractContextManager[Source] = open_product(
@@ -146,6 +151,8 @@ def open_target(
     place = _place(product, url)
     if replace and isinstance(place, Path) and place.is_symlink() and place.exists():
         place = place.resolve()  # the database is replaced, and not the link that leads to it
+    if isinstance(place, Path):
+        refuse_mistaken_folder(url, place)
     target: AbstractContextManager[Target] = create(place, replace=replace, **options)
     return target
 
@@ -163,6 +170,11 @@ def product_of(url: str) -> str:
     return _find(url).name
 
 
+def takes_nul(url: str) -> bool:
+    """Whether names in a database may have the character 0."""
+    return _find(url).nul
+
+
 def redact(url: str) -> str:
     """Return the URL without any password.
 
@@ -172,14 +184,19 @@ def redact(url: str) -> str:
     'sqlite:///shop.db'
     >>> redact("postgresql:///registry?host=/run/pg&password=secret")
     'postgresql:///registry?host=/run/pg'
+    >>> redact("sqlite:///what?.db")
+    'sqlite:///what?.db'
     """
     scheme, mark, rest = url.partition("://")
+    product = _PRODUCTS.get(scheme.lower())
+    if product and not product.server and rest.startswith("/"):
+        return url  # all of it is the name of a file
     place, slash, path = rest.partition("/")
     user, at, host = place.rpartition("@")
     path, question, query = path.partition("?")
-    if question:
-        kept = [pair for pair in parse_qsl(query, True) if pair[0].lower() not in _SECRETS]
-        query = urlencode(kept, safe="/:")
+    if question:  # what is kept stays as it is spelt: products read + and % in different ways
+        pairs = ((unquote_plus(pair.partition("=")[0]), pair) for pair in query.split("&"))
+        query = "&".join(pair for name, pair in pairs if name.lower() not in _SECRETS)
     path = f"{path}?{query}" if query else path
     return f"{scheme}{mark}{user.partition(':')[0]}{at}{host}{slash}{path}"
 
@@ -194,11 +211,12 @@ def _find(url: str) -> _Product:
     scheme = url.partition(":")[0].lower()
     product = _PRODUCTS.get(scheme) or _GENERIC.get(scheme.partition("+")[0])
     if not is_url(url) or product is None:
+        files = [name for name, each in _PRODUCTS.items() if not each.server]
+        if advice := meant_url(redact(url), list(_PRODUCTS), files):
+            raise UsageError(advice)
         known = ", ".join(
             f"{name}://{'…' if known.server else '/…'}" for name, known in _PRODUCTS.items()
         )
-        if Path(url).is_file():
-            raise UsageError(f"{url} is a file; name a database by its URL, as in sqlite:///{url}")
         raise UsageError(
             f"{redact(url) or 'an empty text'} is not a database URL that Muniment knows; it knows "
             f"{known}"

@@ -14,7 +14,7 @@ from lxml import etree
 from muniment.errors import SiardError, UsageError
 from muniment.siard.metadata import parse_metadata, refuse_doctype
 from muniment.siard.text import escape_metadata, unescape
-from muniment.sql.original import split_notes, with_words
+from muniment.sql.original import notes_in, refuse_imitation, split_notes, with_words
 
 __all__ = ["Place", "places", "set_descriptions"]
 
@@ -46,11 +46,15 @@ _LISTS = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Something that can be described: its kind, its name, and what is said about it."""
+    """Something that can be described: its kind, its name, and what is said about it.
+
+    ``notes`` are what the archive itself says; they stay, whatever people write.
+    """
 
     kind: str
     name: str
     description: str | None
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}".strip()
@@ -63,6 +67,8 @@ def places(metadata: bytes) -> list[Place]:
 
 def set_descriptions(metadata: bytes, changes: Mapping[tuple[str, str], str]) -> bytes:
     """Return the metadata.xml with descriptions set, by kind and name; "" takes one away."""
+    for (kind, name), words in changes.items():
+        refuse_imitation(f"{kind} {name}".rstrip(), words)
     root = _parse(metadata)
     left = dict(changes)
     for place, element in list(_walk(root)):
@@ -98,8 +104,9 @@ def _walk(element: Any, names: tuple[str, ...] = ()) -> Iterator[tuple[Place, An
         path = names if local == "siardArchive" else (*names, own)
         if local == "column" and names and _local(_home(element)) == "view":
             kind = "view-column"
-        words, _ = split_notes(_text(element, "description"))
-        yield Place(kind, ".".join(map(_spelt, path)), words), element
+        text = _text(element, "description")
+        words, notes = split_notes(text)[0], tuple(notes_in(text))
+        yield Place(kind, ".".join(map(_spelt, path)), words, notes), element
         names = path
     for child in element:
         if isinstance(child.tag, str) and (_local(child) in _LISTS or _is_level(child, element)):

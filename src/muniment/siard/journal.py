@@ -242,7 +242,8 @@ class Journal:
             return
         same = not any(self.sentences())
         state = "the same state of the database" if same else "another state of the database"
-        yield f"{len(earlier)} tables are those of an earlier run, which read {state}"
+        tables = f"{len(earlier)} tables are those" if len(earlier) > 1 else "1 table is that"
+        yield f"{tables} of an earlier run, which read {state}"
         for kept in earlier:
             for column, type_ in kept.types.items():
                 yield f"{kept.schema}.{kept.table}.{column} was archived as {type_}"

@@ -11,19 +11,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from muniment.errors import UsageError
+
 __all__ = [
-    "ABOUT", "Original", "join_original", "notes_in", "split_notes", "split_original", "with_note",
-    "with_words", "without_tables",
+    "ABOUT", "Original", "join_original", "notes_in", "refuse_imitation", "split_notes",
+    "split_original", "with_note", "with_words", "without_tables",
 ]  # fmt: skip
 
 ABOUT = "About this archive: "
 
-_MARK = re.compile(
-    r"(?:\A|\n\n?)-- Original definition in (?P<product>[^\n]+):\n(?P<sql>.*)\Z", re.DOTALL
-)
+_ORIGINAL = "-- Original definition in "
+_MARK = re.compile(rf"(?:\A|\n\n?){_ORIGINAL}(?P<product>[^\n]+):\n(?P<sql>.*)\Z", re.DOTALL)
 _BESIDE = re.compile(r"\s*CREATE\s+(?:UNIQUE\s+)?(?:INDEX|TRIGGER)\b", re.IGNORECASE)
 _BETWEEN = ";\n-- next\n"
 _NOTES = re.compile(rf"(?:\A|\n+)(?P<notes>{ABOUT}.*)\Z", re.DOTALL)
+_IMITATION = re.compile(rf"(?:\A|[\r\n])(?P<mark>{ABOUT}|{_ORIGINAL})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ def join_original(description: str | None, original: Original) -> str:
     >>> split_original(join_original("Trees.", Original("SQLite", ("CREATE TABLE t(a)",))))
     ('Trees.', Original(product='SQLite', statements=('CREATE TABLE t(a)',)))
     """
-    block = f"-- Original definition in {original.product}:\n{_BETWEEN.join(original.statements)}"
+    block = f"{_ORIGINAL}{original.product}:\n{_BETWEEN.join(original.statements)}"
     return f"{description}\n\n{block}" if description else block
 
 
@@ -100,3 +102,12 @@ def with_words(description: str | None, words: str | None) -> str | None:
     _, original = split_original(description)
     text = "\n".join(filter(None, (words, notes))) or None
     return join_original(text, original) if original else text
+
+
+def refuse_imitation(where: str, words: str) -> None:
+    """Raise UsageError for words of people that would be taken for what the archive itself says."""
+    if found := _IMITATION.search(words):
+        raise UsageError(
+            f"the description of {where} has a line that begins with {found['mark'].strip()!r}, "
+            "as only what the archive says of itself does; put it in other words"
+        )

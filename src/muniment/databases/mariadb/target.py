@@ -342,7 +342,9 @@ class MariadbTarget:
             else:
                 self._kept[schema.name, name] = kept
         if self._kept:
-            self.notes.append(f"{len(self._kept)} tables are those of an earlier run")
+            many = len(self._kept) > 1
+            tables = f"{len(self._kept)} tables are those" if many else "1 table is that"
+            self.notes.append(f"{tables} of an earlier run")
         return {name: found for name, found in there.items() if found[1] != "SEQUENCE"}
 
     def _open_book(self, schema: Schema) -> dict[str, Kept]:
