@@ -27,7 +27,7 @@ from muniment.sql.chosen import undescribable
 from muniment.sql.leftout import LeftOut, format_left_out, left_out_originals
 from muniment.sql.model import Database, MessageDigest, Schema, Table, UserType, View
 from muniment.sql.original import refuse_imitation, split_notes, split_original, with_words
-from muniment.sql.sayable import refuse_unsayable
+from muniment.sql.sayable import refuse_unsayable, without_unsayable
 from muniment.sql.selection import Selection
 from muniment.sql.stores import Again, Encoder, Piece, Source, Target
 from muniment.sql.types import NamedType, Type
@@ -270,11 +270,12 @@ def restore(
         if schema_map:
             database, store = renamed(database, schema_map), Renamed(source, schema_map)
         refuse_unsayable(database, databases.product_of(url), nul=databases.takes_nul(url))
+        database, unsayable = without_unsayable(database)
         counts = copy(store, target, database, jobs, progress)
         told = [*_notes(archived), *(_notes(source) if source is not archived else ())]
         notes = [*source.changed(), *told, *_notes(target)]
     report = reported(counts, notes, started, 0, ())
-    missing = tuple(getattr(target, "left_out", ()))
+    missing = (*unsayable, *getattr(target, "left_out", ()))
     again = original_types is not False and getattr(target, "runs_originals", True)
     if constraints and not (again and _is_product(database.database_product, url)):
         missing += tuple(left_out_originals(whole, databases.product_of(url)))
