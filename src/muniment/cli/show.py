@@ -14,7 +14,7 @@ from muniment.cli.lobs import lob_roots, roots_of
 from muniment.cli.options import ARCHIVE, ROWS, check_input, examples, json_option
 from muniment.cli.terminal import count, cut, paged, safe, size
 from muniment.errors import MunimentError
-from muniment.query.values import in_utc
+from muniment.query.values import with_zone
 from muniment.sql.batch import CELL, OPEN, REF, cell_value, parts_of, rows_of
 from muniment.sql.chosen import meant
 from muniment.sql.model import (
@@ -298,7 +298,7 @@ def _value(cell: bytes, shape: Shape, open_cell: OpenCell) -> Any:
             return _Missing(str(error))
     if not cell.startswith(OPEN):
         value = cell_value(cell)
-        return in_utc(value, shape) if isinstance(value, str) else value
+        return with_zone(value, shape) if isinstance(value, str) else value
     parts = list(parts_of(cell))
     match shape:
         case Struct(shapes):

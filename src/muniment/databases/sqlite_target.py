@@ -46,7 +46,7 @@ from muniment.sql.model import (
     shape_of,
 )  # fmt: skip
 from muniment.sql.names import quoted
-from muniment.sql.original import split_original
+from muniment.sql.original import beside_table, split_original
 from muniment.sql.selection import Selection, lacks_columns
 from muniment.sql.stores import OpenLob
 from muniment.sql.translate import (
@@ -63,7 +63,6 @@ __all__ = ["SqliteTarget", "create_target"]
 _PROBE = "muniment probe"  # a table that is never kept
 _SEQUENCE = re.compile(r"UPDATE sqlite_sequence SET seq = (?P<last>-?[0-9]{1,19}) WHERE .*", re.S)
 _VIRTUAL = re.compile(r"\s*CREATE\s+VIRTUAL\s+TABLE\b", re.IGNORECASE)
-_BESIDE = re.compile(r"\s*CREATE\s+(?!TABLE\b|VIRTUAL\b)", re.IGNORECASE)
 _TRIGGER = re.compile(r"\s*CREATE\s+(?:TEMP(?:ORARY)?\s+)?TRIGGER\b", re.IGNORECASE)
 
 
@@ -343,7 +342,7 @@ class SqliteTarget:
         self._run(self._statement(schema, table), _TABLE_ONLY)
         for column in table.columns:
             self._name_nested(schema, table, column)
-        for statement in filter(_BESIDE.match, statements):
+        for statement in beside_table(statements):
             self._take_later(table.name, statement)
         for trigger in () if any(map(_TRIGGER.match, statements)) else table.triggers:
             reason = self._reason_without(table)

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from muniment.sql.model import Leaf, Shape
 
-__all__ = ["in_utc", "interval_text", "json_value", "values_of"]
+__all__ = ["interval_text", "json_value", "values_of", "with_zone"]
 
 _EXACT_FLOAT = 1 << 53  # whole numbers up to this are the same in every JSON reader
 _SECOND = 1_000_000_000  # in nanoseconds
@@ -49,11 +49,11 @@ def json_value(value: Any) -> Any:
     return str(value)
 
 
-def in_utc(text: str, shape: Shape) -> str:
+def with_zone(text: str, shape: Shape) -> str:
     """Return the text of a plain cell: with the Z of SIARD's files if its type has a time zone.
 
     >>> from muniment.sql.types import parse_type
-    >>> in_utc("2024-01-01T09:00:00", Leaf(parse_type("TIMESTAMP WITH TIME ZONE")))
+    >>> with_zone("2024-01-01T09:00:00", Leaf(parse_type("TIMESTAMP WITH TIME ZONE")))
     '2024-01-01T09:00:00Z'
     """
     zoned = isinstance(shape, Leaf) and shape.type.name.endswith("WITH TIME ZONE")

@@ -9,13 +9,14 @@ come back when an archive is restored to the product it came from.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muniment.errors import UsageError
 
 __all__ = [
-    "ABOUT", "Original", "join_original", "notes_in", "refuse_imitation", "split_notes",
-    "split_original", "with_note", "with_words", "without_tables",
+    "ABOUT", "Original", "beside_table", "join_original", "notes_in", "refuse_imitation",
+    "split_notes", "split_original", "with_note", "with_words", "without_tables",
 ]  # fmt: skip
 
 ABOUT = "About this archive: "
@@ -55,10 +56,15 @@ def split_original(description: str | None) -> tuple[str | None, Original | None
     return description[: match.start()] or None, Original(match["product"], statements)
 
 
+def beside_table(statements: Iterable[str]) -> tuple[str, ...]:
+    """Return those statements that make indexes and triggers of a table."""
+    return tuple(filter(_BESIDE.match, statements))
+
+
 def without_tables(description: str | None) -> str | None:
     """Return a description whose original makes nothing but what is beside the table."""
     words, original = split_original(description)
-    kept = tuple(filter(_BESIDE.match, original.statements)) if original else ()
+    kept = beside_table(original.statements) if original else ()
     return join_original(words, Original(original.product, kept)) if original and kept else words
 
 

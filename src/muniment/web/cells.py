@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from muniment.errors import MunimentError
-from muniment.query.values import in_utc, json_value
+from muniment.query.values import json_value, with_zone
 from muniment.siard.lobs.location import parse_location
 from muniment.sql.batch import NULL, OPEN, REF, cell_value, parts_of
 from muniment.sql.model import Array, Leaf, Shape, Struct
@@ -87,7 +87,7 @@ def archived_cell(cell: bytes, shape: Shape, href: str) -> Cell:
         text = json.dumps(plain, ensure_ascii=False)
         return _cut(Cell("nested", text, value=plain), _LONGEST)
     text = cell.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace").decode()
-    text = in_utc(text, shape)
+    text = with_zone(text, shape)
     return _cut(Cell(_kind(shape), text, value=_typed(text, shape)), _LONGEST)
 
 
@@ -113,7 +113,7 @@ def _plain(cell: bytes, shape: Shape) -> Any:
         value = cell_value(cell)
         if not isinstance(value, str):
             return value
-        return in_utc(value.encode("utf-8", "backslashreplace").decode(), shape)
+        return with_zone(value.encode("utf-8", "backslashreplace").decode(), shape)
     parts = list(parts_of(cell))
     match shape:
         case Struct(shapes, names):
