@@ -344,6 +344,7 @@ def test_a_refused_document_is_not_asked_for(port: int) -> None:
 
 
 def test_counts_for_operators(port: int) -> None:
+    assert httpx2.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
     text = httpx2.get(f"http://127.0.0.1:{port}/metrics").text
     for name in ("requests_total", "request_seconds_total", "response_bytes_total"):
         assert f"# TYPE muniment_{name} counter" in text
